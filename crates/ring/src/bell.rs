@@ -1,0 +1,120 @@
+//! Who is asleep, and how it is woken without a system call per request.
+//!
+//! Sleeping is announced first and the reason to sleep is checked again afterwards; whoever makes work
+//! publishes it first and looks for sleepers afterwards. All four steps are SeqCst, so one of the
+//! two sides sees the other (Dekker). A process that dies between clearing a flag and making the
+//! system call loses a wake-up: that is why a repair wakes everybody.
+
+use crate::layout::{SLOTS_MAX, SlotIndex, WORKERS_MAX};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, publish_before_look};
+
+const SLOT_WORDS: usize = SLOTS_MAX.div_ceil(64);
+const WORKER_WORDS: usize = WORKERS_MAX.div_ceil(64);
+
+/// worker → front: which slots have news, and whether the front must be woken for them.
+#[repr(C)]
+#[derive(Debug)]
+pub struct FrontBell {
+    asleep: AtomicU32,
+    _pad: u32,
+    news: [AtomicU64; SLOT_WORDS],
+}
+
+impl FrontBell {
+    #[cfg(loom)]
+    pub(crate) fn new() -> FrontBell {
+        FrontBell {
+            asleep: AtomicU32::new(0),
+            _pad: 0,
+            news: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+
+    /// Marks news of `slot`. True: the caller must ring the front's eventfd.
+    #[must_use]
+    pub fn mark(&self, slot: SlotIndex) -> bool {
+        self.news[slot.get() / 64].fetch_or(1 << (slot.get() % 64), Ordering::SeqCst);
+        publish_before_look();
+        self.asleep.load(Ordering::SeqCst) == 1 && self.asleep.swap(0, Ordering::SeqCst) == 1
+    }
+
+    /// Front: takes all marks of the first `slots` slots.
+    pub fn take(&self, slots: usize, mut each: impl FnMut(SlotIndex)) {
+        for (at, word) in self.news.iter().enumerate().take(slots.div_ceil(64)) {
+            if word.load(Ordering::Relaxed) == 0 {
+                continue;
+            }
+            let mut marks = word.swap(0, Ordering::SeqCst);
+            while marks != 0 {
+                let index = at * 64 + marks.trailing_zeros() as usize;
+                marks &= marks - 1;
+                if let Some(slot) = SlotIndex::new(index, slots) {
+                    each(slot);
+                }
+            }
+        }
+    }
+
+    /// Front: announces that it sleeps. False: there are marks, it must not.
+    #[must_use]
+    pub fn fall_asleep(&self, slots: usize) -> bool {
+        self.asleep.store(1, Ordering::SeqCst);
+        publish_before_look();
+        let quiet =
+            self.news.iter().take(slots.div_ceil(64)).all(|w| w.load(Ordering::SeqCst) == 0);
+        if !quiet {
+            self.wake_up();
+        }
+        quiet
+    }
+
+    /// Front: it is awake, nobody needs to ring.
+    pub fn wake_up(&self) {
+        self.asleep.store(0, Ordering::SeqCst);
+    }
+}
+
+/// front → workers: a lane's sleeping workers, a bit each.
+#[repr(C)]
+#[derive(Debug)]
+pub struct IdleSet([AtomicU64; WORKER_WORDS]);
+
+impl IdleSet {
+    #[cfg(loom)]
+    pub(crate) fn new() -> IdleSet {
+        IdleSet(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
+
+    /// Worker `index` is about to sleep.
+    pub fn add(&self, index: usize) {
+        self.0[index / 64].fetch_or(1 << (index % 64), Ordering::SeqCst);
+    }
+
+    /// Worker `index` is awake (or dead).
+    pub fn remove(&self, index: usize) {
+        self.0[index / 64].fetch_and(!(1 << (index % 64)), Ordering::SeqCst);
+    }
+
+    /// Claims one sleeper: who gets its index has to wake it.
+    #[must_use]
+    pub fn claim(&self) -> Option<usize> {
+        for (at, word) in self.0.iter().enumerate() {
+            let mut sleepers = word.load(Ordering::SeqCst);
+            while sleepers != 0 {
+                let bit = sleepers & sleepers.wrapping_neg();
+                let rest = sleepers & !bit;
+                match word.compare_exchange(sleepers, rest, Ordering::SeqCst, Ordering::SeqCst) {
+                    Ok(_) => return Some(at * 64 + bit.trailing_zeros() as usize),
+                    Err(now) => sleepers = now,
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether nobody sleeps.
+    #[cfg(loom)]
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|w| w.load(Ordering::Relaxed) == 0)
+    }
+}

@@ -1,0 +1,321 @@
+//! Where everything lies in the memory file: the control block, then one payload area per slot.
+//!
+//! A file of another version is refused by `attach`; whoever changes a struct here changes
+//! [`VERSION`].
+
+use crate::bell::{FrontBell, IdleSet};
+use crate::queue::Queue;
+use crate::stream::Stream;
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::word::Word;
+
+/// First eight bytes of the file.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"SAMOVAR\0");
+/// Version of the layout and of the protocol.
+pub const VERSION: u32 = 1;
+
+#[cfg(not(loom))]
+mod limits {
+    /// Worker processes a pool can have.
+    pub const WORKERS_MAX: usize = 256;
+    /// Requests that can be queued or in flight.
+    pub const SLOTS_MAX: usize = 4096;
+    /// Entries of a lane's queue: stale ones (withdrawn requests) need room beside the live ones.
+    pub const QUEUE_LEN: usize = 4 * SLOTS_MAX;
+    /// Queues of a pool.
+    pub const LANES: usize = 2;
+}
+#[cfg(loom)]
+mod limits {
+    pub const WORKERS_MAX: usize = 2;
+    pub const SLOTS_MAX: usize = 2;
+    pub const QUEUE_LEN: usize = 8;
+    pub const LANES: usize = 1;
+}
+pub use limits::{LANES, QUEUE_LEN, SLOTS_MAX, WORKERS_MAX};
+
+/// Encoded request head: 64 KiB on the wire, plus the header table and the script's paths.
+pub const REQUEST_BYTES: usize = 96 * 1024;
+/// Request body in flight.
+pub const BODY_BYTES: usize = 64 * 1024;
+/// Status and header lines of an answer.
+pub const HEAD_BYTES: usize = 32 * 1024;
+/// Answer body in flight.
+pub const ANSWER_BYTES: usize = 128 * 1024;
+/// One slot's payload area.
+pub const AREA_BYTES: usize = REQUEST_BYTES + BODY_BYTES + HEAD_BYTES + ANSWER_BYTES;
+
+/// A queue of a pool: which workers may take from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Requests for the front controller. Resident workers take only these.
+    App = 0,
+    /// Requests for any other script.
+    Script = 1,
+}
+
+/// A slot's number, checked against the number of slots of the ring it was made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SlotIndex(u16);
+
+impl SlotIndex {
+    /// `None` if there is no such slot.
+    pub fn new(index: usize, slots: usize) -> Option<SlotIndex> {
+        (index < slots.min(SLOTS_MAX)).then_some(SlotIndex(index as u16))
+    }
+
+    /// The number again.
+    pub fn get(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// Keeps what different processes write on different cache lines.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Line<T>(pub T);
+
+/// What the reader of the file checks first.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Header {
+    pub magic: AtomicU64,
+    pub version: AtomicU32,
+    pub slots: AtomicU32,
+}
+
+/// What one request cost, written by its worker before the slot is finished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// From submit to take, ns.
+    pub queue_ns: u64,
+    /// From take to finish, ns.
+    pub run_ns: u64,
+    /// CPU time of the worker since its previous request, ns.
+    pub cpu_ns: u64,
+    /// Peak of PHP's memory, bytes.
+    pub peak_bytes: u64,
+}
+
+/// The ledger's place in the slot.
+#[repr(C)]
+#[derive(Debug)]
+pub struct LedgerCell {
+    queue_ns: AtomicU64,
+    run_ns: AtomicU64,
+    cpu_ns: AtomicU64,
+    peak_bytes: AtomicU64,
+}
+
+impl LedgerCell {
+    pub(crate) fn store(&self, ledger: &Ledger) {
+        self.queue_ns.store(ledger.queue_ns, Ordering::Relaxed);
+        self.run_ns.store(ledger.run_ns, Ordering::Relaxed);
+        self.cpu_ns.store(ledger.cpu_ns, Ordering::Relaxed);
+        self.peak_bytes.store(ledger.peak_bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn load(&self) -> Ledger {
+        Ledger {
+            queue_ns: self.queue_ns.load(Ordering::Relaxed),
+            run_ns: self.run_ns.load(Ordering::Relaxed),
+            cpu_ns: self.cpu_ns.load(Ordering::Relaxed),
+            peak_bytes: self.peak_bytes.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// One slot's control words, grouped by who writes them.
+#[repr(C)]
+#[derive(Debug)]
+pub struct SlotCell {
+    /// Everybody, by the transitions of [`Word`].
+    pub word: Line<Word>,
+    /// The front, before it submits.
+    pub asked: Line<Asked>,
+    /// Request body: front → worker.
+    pub body: Line<Stream>,
+    /// The worker, before it begins the answer or finishes.
+    pub told: Line<Told>,
+    /// Answer body: worker → front.
+    pub answer: Line<Stream>,
+    /// The worker sleeps here for bytes or room; the front rings.
+    pub bell: Line<SlotBell>,
+}
+
+/// What the front says of a request beside its bytes.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Asked {
+    pub request_bytes: AtomicU32,
+    pub attempt: AtomicU32,
+    pub submitted_ns: AtomicU64,
+}
+
+/// What the worker says of an answer beside its bytes.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Told {
+    pub status: AtomicU32,
+    pub head_bytes: AtomicU32,
+    pub ledger: LedgerCell,
+}
+
+/// A worker blocked on one slot. `rings` changes with every ring; `waiting` is 1 while it sleeps.
+#[repr(C)]
+#[derive(Debug)]
+pub struct SlotBell {
+    pub rings: AtomicU32,
+    pub waiting: AtomicU32,
+}
+
+/// What a worker does, for `samovar status`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkerState {
+    /// No process, or not yet in its loop.
+    Starting = 0,
+    /// Runs the application's boot.
+    Booting = 1,
+    /// Waits for a request.
+    Idle = 2,
+    /// Runs a request.
+    Busy = 3,
+}
+
+impl WorkerState {
+    /// Lower-case, as in the JSON of `samovar status`.
+    pub fn name(self) -> &'static str {
+        match self {
+            WorkerState::Starting => "starting",
+            WorkerState::Booting => "booting",
+            WorkerState::Idle => "idle",
+            WorkerState::Busy => "busy",
+        }
+    }
+
+    pub(crate) fn from_bits(bits: u32) -> WorkerState {
+        match bits {
+            1 => WorkerState::Booting,
+            2 => WorkerState::Idle,
+            3 => WorkerState::Busy,
+            _ => WorkerState::Starting,
+        }
+    }
+}
+
+/// Which execution model the worker's application chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// Each request runs the script.
+    Script = 0,
+    /// `Samovar\serve` calls a handler for each request.
+    Resident = 1,
+}
+
+impl Model {
+    /// Lower-case, as in the JSON of `samovar status`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Model::Script => "script",
+            Model::Resident => "resident",
+        }
+    }
+}
+
+/// One worker's place: it sleeps on `awake`, the rest is for reports.
+#[repr(C)]
+#[derive(Debug)]
+pub struct WorkerCell {
+    pub awake: AtomicU32,
+    pub state: AtomicU32,
+    pub model: AtomicU32,
+    /// Incarnation of the process that uses the cell, 0 for none.
+    pub incarnation: AtomicU32,
+    pub requests: AtomicU64,
+    /// Slot number + 1 of the request it runs, 0 for none.
+    pub slot: AtomicU32,
+    _pad: u32,
+}
+
+/// The control block. All zero is its valid initial state, but for the header.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Control {
+    pub header: Line<Header>,
+    /// 1: workers leave when their request is done.
+    pub stop: Line<AtomicU32>,
+    pub bell: Line<FrontBell>,
+    pub idle: [Line<IdleSet>; LANES],
+    pub queues: [Queue; LANES],
+    pub workers: [Line<WorkerCell>; WORKERS_MAX],
+    pub slots: [SlotCell; SLOTS_MAX],
+}
+
+#[cfg(loom)]
+impl Control {
+    pub(crate) fn new() -> Control {
+        use std::array::from_fn;
+        let zero32 = || AtomicU32::new(0);
+        let zero64 = || AtomicU64::new(0);
+        Control {
+            header: Line(Header {
+                magic: AtomicU64::new(MAGIC),
+                version: AtomicU32::new(VERSION),
+                slots: AtomicU32::new(SLOTS_MAX as u32),
+            }),
+            stop: Line(zero32()),
+            bell: Line(FrontBell::new()),
+            idle: from_fn(|_| Line(IdleSet::new())),
+            queues: from_fn(|_| Queue::new()),
+            workers: from_fn(|_| {
+                Line(WorkerCell {
+                    awake: zero32(),
+                    state: zero32(),
+                    model: zero32(),
+                    incarnation: zero32(),
+                    requests: zero64(),
+                    slot: zero32(),
+                    _pad: 0,
+                })
+            }),
+            slots: from_fn(|_| SlotCell {
+                word: Line(Word::new()),
+                asked: Line(Asked {
+                    request_bytes: zero32(),
+                    attempt: zero32(),
+                    submitted_ns: zero64(),
+                }),
+                body: Line(Stream::new()),
+                told: Line(Told {
+                    status: zero32(),
+                    head_bytes: zero32(),
+                    ledger: LedgerCell {
+                        queue_ns: zero64(),
+                        run_ns: zero64(),
+                        cpu_ns: zero64(),
+                        peak_bytes: zero64(),
+                    },
+                }),
+                answer: Line(Stream::new()),
+                bell: Line(SlotBell { rings: zero32(), waiting: zero32() }),
+            }),
+        }
+    }
+}
+
+impl Control {
+    /// A lane's queue, or one of the lanes' sleepers.
+    pub(crate) fn queue(&self, lane: Lane) -> &Queue {
+        &self.queues[lane as usize % LANES]
+    }
+
+    pub(crate) fn slot(&self, slot: SlotIndex) -> &SlotCell {
+        &self.slots[slot.get()]
+    }
+
+    /// Whether a worker that serves `lanes` has something to look at.
+    pub(crate) fn has_work(&self, lanes: &[Lane]) -> bool {
+        lanes.iter().any(|lane| self.queue(*lane).pending() > 0)
+            || self.stop.0.load(Ordering::SeqCst) != 0
+    }
+}

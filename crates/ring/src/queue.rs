@@ -1,0 +1,160 @@
+//! Which slot is next: one first-in-first-out queue per lane. One producer, many consumers, no lock.
+//!
+//! An entry only *points* at a slot and its generation; ownership changes in the slot's word. So the
+//! head is a hint that anybody may advance past an entry whose slot is no longer queued, and a
+//! worker that dies between taking the slot and advancing the head hinders nobody.
+
+use crate::layout::{QUEUE_LEN, SLOTS_MAX, SlotCell, SlotIndex};
+use crate::sync::{AtomicU64, Ordering};
+use crate::word::Incarnation;
+
+/// Slot (12 bits), generation (32), order of submission over all lanes (20).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry(u64);
+
+const ORDER_BITS: u32 = 20;
+
+impl Entry {
+    /// `order` counts submissions over all lanes, modulo 2²⁰.
+    pub fn new(slot: SlotIndex, generation: u32, order: u32) -> Entry {
+        let order = u64::from(order) & ((1 << ORDER_BITS) - 1);
+        Entry(slot.get() as u64 | u64::from(generation) << 12 | order << 44)
+    }
+
+    /// The slot; `None` where another process wrote garbage.
+    pub fn slot(self) -> Option<SlotIndex> {
+        SlotIndex::new((self.0 & 0xfff) as usize, SLOTS_MAX)
+    }
+
+    /// The slot's generation at submission.
+    pub fn generation(self) -> u32 {
+        (self.0 >> 12) as u32
+    }
+
+    fn order(self) -> u32 {
+        (self.0 >> 44) as u32
+    }
+
+    /// Whether it was submitted before `other`; right while fewer than 2¹⁹ requests lie between them.
+    pub fn is_before(self, other: Entry) -> bool {
+        let distance = other.order().wrapping_sub(self.order()) & ((1 << ORDER_BITS) - 1);
+        distance != 0 && distance < 1 << (ORDER_BITS - 1)
+    }
+}
+
+/// A lane's queue in shared memory.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Queue {
+    tail: crate::layout::Line<AtomicU64>,
+    head: crate::layout::Line<AtomicU64>,
+    entries: [AtomicU64; QUEUE_LEN],
+}
+
+impl Queue {
+    #[cfg(loom)]
+    pub(crate) fn new() -> Queue {
+        Queue {
+            tail: crate::layout::Line(AtomicU64::new(0)),
+            head: crate::layout::Line(AtomicU64::new(0)),
+            entries: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+
+    /// Front: appends at `tail`, its private position. PAIRS WITH `oldest` (Acquire on `tail`).
+    pub fn push(&self, tail: u64, entry: Entry) {
+        self.entry_at(tail).store(entry.0, Ordering::Relaxed);
+        self.tail.0.store(tail + 1, Ordering::SeqCst);
+    }
+
+    /// Front: whether an entry fits at `tail`; passes stale entries at the head first.
+    ///
+    /// A head beyond the tail (no honest worker writes that) is put back to the tail; requests it
+    /// skipped are queued again by the front's tick.
+    pub fn has_room(&self, tail: u64, slots: &[SlotCell]) -> bool {
+        for _ in 0..QUEUE_LEN {
+            let head = self.head.0.load(Ordering::Acquire);
+            if head > tail {
+                self.head.0.store(tail, Ordering::SeqCst);
+                return true;
+            }
+            if tail - head < QUEUE_LEN as u64 {
+                return true;
+            }
+            let entry = Entry(self.entry_at(head).load(Ordering::Acquire));
+            if is_queued(entry, slots) {
+                return false;
+            }
+            self.advance(head);
+        }
+        false
+    }
+
+    /// Entries between head and tail, stale ones included: a hint.
+    pub fn pending(&self) -> u64 {
+        let head = self.head.0.load(Ordering::SeqCst);
+        self.tail.0.load(Ordering::SeqCst).saturating_sub(head)
+    }
+
+    /// Worker: the entry at the head and its position.
+    pub fn oldest(&self) -> Option<(u64, Entry)> {
+        let head = self.head.0.load(Ordering::Acquire);
+        if head >= self.tail.0.load(Ordering::Acquire) {
+            return None;
+        }
+        Some((head, Entry(self.entry_at(head).load(Ordering::Acquire))))
+    }
+
+    /// Worker: takes the slot of `entry` and passes the entry. `None`: another was faster, or it was withdrawn.
+    pub fn take(
+        &self,
+        at: u64,
+        entry: Entry,
+        slots: &[SlotCell],
+        worker: Incarnation,
+    ) -> Option<SlotIndex> {
+        let slot = entry.slot().filter(|s| {
+            slots.get(s.get()).is_some_and(|s| s.word.0.take(entry.generation(), worker))
+        });
+        self.advance(at);
+        slot
+    }
+
+    fn advance(&self, from: u64) {
+        // Losing the race means that somebody else has advanced it: nothing to do.
+        let _ = self.head.0.compare_exchange(from, from + 1, Ordering::SeqCst, Ordering::Relaxed);
+    }
+
+    fn entry_at(&self, position: u64) -> &AtomicU64 {
+        &self.entries[(position % QUEUE_LEN as u64) as usize]
+    }
+}
+
+fn is_queued(entry: Entry, slots: &[SlotCell]) -> bool {
+    let Some(cell) = entry.slot().and_then(|s| slots.get(s.get())) else { return false };
+    let now = cell.word.0.load();
+    now.state() == Some(crate::word::State::Queued) && now.generation() == entry.generation()
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn entry(order: u32) -> Entry {
+        Entry::new(SlotIndex::new(5, 16).unwrap(), 0xffff_fffe, order)
+    }
+
+    #[test]
+    fn an_entry_keeps_its_parts() {
+        assert_eq!(entry(3).slot().map(SlotIndex::get), Some(5));
+        assert_eq!(entry(3).generation(), 0xffff_fffe);
+    }
+
+    #[test]
+    fn order_survives_the_wrap() {
+        assert!(entry(1).is_before(entry(2)));
+        assert!(!entry(2).is_before(entry(1)));
+        assert!(!entry(2).is_before(entry(2)));
+        assert!(entry((1 << 20) - 1).is_before(entry(1 << 20)));
+    }
+}

@@ -1,0 +1,106 @@
+//! The supervisor's view: cleans up after a dead worker, reports on the living, stops them all.
+
+use crate::layout::{Control, Lane, Model, SlotIndex, WORKERS_MAX, WorkerState};
+use crate::map::Ring;
+use crate::os;
+use crate::sync::Ordering;
+use crate::word::Incarnation;
+
+/// The supervisor's end of the ring.
+#[derive(Clone, Debug)]
+pub struct Supervision {
+    ring: Ring,
+}
+
+/// What a worker's cell says, checked for range; `None` fields were garbage or there is no worker.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkerReport {
+    /// What it does.
+    pub state: WorkerState,
+    /// Which model its application chose.
+    pub model: Model,
+    /// Requests finished in this life.
+    pub requests: u64,
+}
+
+impl Supervision {
+    /// The supervisor of `ring`.
+    pub fn new(ring: Ring) -> Supervision {
+        Supervision { ring }
+    }
+
+    /// After `wait` said that worker `index` in the life `dead` is gone: its slots become the front's, and
+    /// everybody is woken, because it may have died between taking a wake-up and passing it on.
+    /// Returns how many requests lost their worker.
+    pub fn repair(&self, index: usize, dead: Incarnation) -> usize {
+        let orphans = self.ring.control().repair(index, dead, self.ring.slots());
+        self.ring.ring_front();
+        self.ring.control().wake_all_workers();
+        orphans
+    }
+
+    /// Tells all workers to leave when their request is done.
+    pub fn stop(&self) {
+        self.ring.control().stop.0.store(1, Ordering::SeqCst);
+        self.ring.control().wake_all_workers();
+    }
+
+    /// What worker `index` says of itself.
+    pub fn report(&self, index: usize) -> Option<WorkerReport> {
+        let cell = &self.ring.control().workers.get(index)?.0;
+        Some(WorkerReport {
+            state: WorkerState::from_bits(cell.state.load(Ordering::Relaxed)),
+            model: match cell.model.load(Ordering::Relaxed) {
+                1 => Model::Resident,
+                _ => Model::Script,
+            },
+            requests: cell.requests.load(Ordering::Relaxed),
+        })
+    }
+
+    /// Requests waiting in `lane`: a hint, for status and scaling.
+    pub fn queued(&self, lane: Lane) -> u64 {
+        self.ring.control().queue(lane).pending().min(crate::layout::QUEUE_LEN as u64)
+    }
+}
+
+impl Control {
+    pub(crate) fn repair(&self, index: usize, dead: Incarnation, slots: usize) -> usize {
+        for idle in &self.idle {
+            idle.0.remove(index);
+        }
+        let cell = &self.workers[index].0;
+        cell.incarnation.store(0, Ordering::SeqCst);
+        cell.state.store(WorkerState::Starting as u32, Ordering::Relaxed);
+        let mut orphans = 0;
+        for at in 0..slots {
+            let Some(slot) = SlotIndex::new(at, slots) else { continue };
+            let word = &self.slot(slot).word.0;
+            let orphaned = word.orphan(dead);
+            orphans += usize::from(orphaned);
+            // Also a slot that it had finished and not announced: the front must look at it.
+            if orphaned || word.load().owner() == dead.get() {
+                let _ = self.bell.0.mark(slot);
+            }
+        }
+        orphans
+    }
+
+    pub(crate) fn wake_all_workers(&self) {
+        for index in 0..WORKERS_MAX {
+            for idle in &self.idle {
+                idle.0.remove(index);
+            }
+            let cell = &self.workers[index].0;
+            if cell.incarnation.load(Ordering::SeqCst) != 0 {
+                cell.awake.store(1, Ordering::SeqCst);
+                os::futex_wake(&cell.awake);
+            }
+        }
+        for slot in &self.slots {
+            if slot.bell.0.waiting.load(Ordering::Relaxed) == 1 {
+                slot.ring_worker();
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Bytes in flight: the positions of a bounded byte ring with one writer and one reader.
+//!
+//! Both positions only grow; position modulo [`capacity`](Window::new) is the place in the buffer. Each side
+//! keeps its own position in private memory and publishes it; it reads only the other's. Whoever
+//! does not trust the other side (the front) gets [`Corrupt`] instead of an offset out of bounds.
+
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// The shared positions of one byte stream.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Stream {
+    written: AtomicU64,
+    read: AtomicU64,
+    end: AtomicU32,
+    _pad: u32,
+}
+
+/// How a stream ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// More may come.
+    Open,
+    /// All bytes are written.
+    Complete,
+    /// The writer gave up; what was written is not all.
+    Aborted,
+}
+
+/// The other side published a position that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a stream position in shared memory is out of bounds")]
+pub struct Corrupt;
+
+impl Stream {
+    #[cfg(loom)]
+    pub(crate) fn new() -> Stream {
+        Stream {
+            written: AtomicU64::new(0),
+            read: AtomicU64::new(0),
+            end: AtomicU32::new(0),
+            _pad: 0,
+        }
+    }
+
+    /// Before the slot is queued: both positions at 0, open.
+    pub fn reset(&self) {
+        self.written.store(0, Ordering::Relaxed);
+        self.read.store(0, Ordering::Relaxed);
+        self.end.store(0, Ordering::Relaxed);
+    }
+
+    /// Writer: bytes up to `position` are in the buffer. SeqCst: a sleeping reader is looked for next.
+    pub fn publish_written(&self, position: u64) {
+        self.written.store(position, Ordering::SeqCst);
+    }
+
+    /// Reader: bytes up to `position` may be overwritten. SeqCst: a sleeping writer is looked for next.
+    pub fn publish_read(&self, position: u64) {
+        self.read.store(position, Ordering::SeqCst);
+    }
+
+    /// Writer: no more bytes. Publish the last position first.
+    pub fn publish_end(&self, end: End) {
+        self.end.store(end as u32, Ordering::SeqCst);
+    }
+
+    /// Reader: how the stream ends. Read it *before* [`Self::readable`], so that "complete and empty" is final.
+    pub fn end(&self) -> End {
+        match self.end.load(Ordering::SeqCst) {
+            0 => End::Open,
+            1 => End::Complete,
+            _ => End::Aborted,
+        }
+    }
+
+    /// Reader at `position`: how many bytes may be read.
+    pub fn readable(&self, position: u64, capacity: usize) -> Result<usize, Corrupt> {
+        within(self.written.load(Ordering::SeqCst).wrapping_sub(position), capacity)
+    }
+
+    /// Writer at `position`: how many bytes may be written.
+    pub fn writable(&self, position: u64, capacity: usize) -> Result<usize, Corrupt> {
+        let unread = position.wrapping_sub(self.read.load(Ordering::SeqCst));
+        within(unread, capacity).map(|unread| capacity - unread)
+    }
+}
+
+fn within(distance: u64, capacity: usize) -> Result<usize, Corrupt> {
+    usize::try_from(distance).ok().filter(|d| *d <= capacity).ok_or(Corrupt)
+}
+
+/// The one or two places of the buffer that hold `len` bytes from a position on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Offset of the first piece.
+    pub start: usize,
+    /// Bytes in the first piece.
+    pub first: usize,
+    /// Bytes in the second piece, which starts at offset 0.
+    pub second: usize,
+}
+
+impl Window {
+    /// `len` must not exceed `capacity`; callers got it from `readable` or `writable`.
+    pub fn new(position: u64, len: usize, capacity: usize) -> Window {
+        debug_assert!(len <= capacity);
+        let start = (position % capacity as u64) as usize;
+        let first = len.min(capacity - start);
+        Window { start, first, second: len - first }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn stream(written: u64, read: u64) -> Stream {
+        Stream {
+            written: AtomicU64::new(written),
+            read: AtomicU64::new(read),
+            end: AtomicU32::new(0),
+            _pad: 0,
+        }
+    }
+
+    #[test]
+    fn positions_that_cannot_be_are_refused() {
+        assert_eq!(stream(10, 0).readable(11, 64), Err(Corrupt));
+        assert_eq!(stream(100, 0).readable(0, 64), Err(Corrupt));
+        assert_eq!(stream(u64::MAX, 0).readable(0, 64), Err(Corrupt));
+        assert_eq!(stream(0, 11).writable(10, 64), Err(Corrupt));
+        assert_eq!(stream(0, 0).writable(65, 64), Err(Corrupt));
+        assert_eq!(stream(64, 0).readable(0, 64), Ok(64));
+        assert_eq!(stream(0, 0).writable(64, 64), Ok(0));
+    }
+
+    proptest! {
+        #[test]
+        fn any_published_position_stays_within_the_buffer(
+            written: u64, read: u64, position: u64, bits in 0u32..12,
+        ) {
+            let capacity = 1usize << bits;
+            let stream = stream(written, read);
+            for len in [stream.readable(position, capacity), stream.writable(position, capacity)]
+                .into_iter()
+                .flatten()
+            {
+                let window = Window::new(position, len, capacity);
+                prop_assert!(window.start + window.first <= capacity);
+                prop_assert!(window.second <= capacity);
+                prop_assert_eq!(window.first + window.second, len);
+            }
+        }
+    }
+}

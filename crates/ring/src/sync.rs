@@ -1,0 +1,19 @@
+//! The atomics of the protocol: the processor's, or loom's when the model checker runs.
+
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64};
+#[cfg(not(loom))]
+pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64};
+
+pub(crate) use std::sync::atomic::Ordering;
+
+/// Between "publish" and "look for sleepers", and between "announce sleep" and "look for work".
+///
+/// Both sides' accesses are SeqCst, so the language already orders them in one total order: no
+/// instruction is needed. Loom treats SeqCst accesses as AcqRel and knows only SeqCst fences, so the
+/// model gets one here.
+#[inline]
+pub(crate) fn publish_before_look() {
+    #[cfg(loom)]
+    loom::sync::atomic::fence(Ordering::SeqCst);
+}

@@ -1,0 +1,284 @@
+//! Who owns a slot: one 64-bit word, changed only by the named transitions below.
+//!
+//! ```text
+//!          fill          submit          take              begin            finish
+//!   Free ───────▶ Filling ─────▶ Queued ─────▶ Taken(w) ───────▶ Answering(w) ─────▶ Answered(w)
+//!    ▲               │ release     │ withdraw     │  cancel          │ cancel            │ release
+//!    ├───────────────┴─────────────┘              └──▶ Cancelled(w) ◀┘──── finish ───────▶│
+//!    └──────────────────────────── release ◀── Orphaned ◀── orphan (owner w is dead)      │
+//!    └────────────────────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! * Free, Filling, Answered and Orphaned slots belong to the front.
+//! * A Queued slot belongs to nobody: a worker may `take` it, the front may `withdraw` it.
+//! * Taken, Answering and Cancelled slots belong to the worker whose incarnation the word names.
+//!   The front may only `cancel`, which asks the worker to stop; the worker still finishes it.
+//! * `orphan` is the supervisor's: it is called after the worker's death was seen by `wait`.
+//!
+//! The generation counts the uses of the slot. It makes a stale queue entry or a late transition
+//! of a worker that was thought dead fail instead of hitting the next request.
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// What may be done with a slot, and by whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum State {
+    /// Unused; the front's.
+    Free = 0,
+    /// The front writes a request into it.
+    Filling = 1,
+    /// Waits for a worker.
+    Queued = 2,
+    /// A worker runs the request; nothing of the answer is published.
+    Taken = 3,
+    /// The answer's head is published; body bytes follow.
+    Answering = 4,
+    /// The worker is done with the slot; the front delivers and releases.
+    Answered = 5,
+    /// The client is gone or the deadline passed; the worker has not noticed yet.
+    Cancelled = 6,
+    /// Its worker died.
+    Orphaned = 7,
+}
+
+impl State {
+    fn from_bits(bits: u64) -> Option<State> {
+        Some(match bits {
+            0 => State::Free,
+            1 => State::Filling,
+            2 => State::Queued,
+            3 => State::Taken,
+            4 => State::Answering,
+            5 => State::Answered,
+            6 => State::Cancelled,
+            7 => State::Orphaned,
+            _ => return None,
+        })
+    }
+
+    fn is_workers(self) -> bool {
+        matches!(self, State::Taken | State::Answering | State::Cancelled)
+    }
+}
+
+/// A worker's life: unique per fork, never 0, 24 bits wide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Incarnation(u32);
+
+impl Incarnation {
+    /// The largest number that fits the word.
+    pub const MAX: u32 = (1 << 24) - 1;
+
+    /// `None` for 0 and for what does not fit 24 bits.
+    pub fn new(number: u32) -> Option<Incarnation> {
+        (1..=Self::MAX).contains(&number).then_some(Incarnation(number))
+    }
+
+    /// The number again.
+    pub fn get(self) -> u32 {
+        self.0
+    }
+
+    /// The next one; wraps to 1 after 16 million forks, long after the first owner has died.
+    #[must_use]
+    pub fn next(self) -> Incarnation {
+        Incarnation(if self.0 == Self::MAX { 1 } else { self.0 + 1 })
+    }
+}
+
+/// A value of the word: state (bits 0-7), owner (8-31), generation (32-63).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Value(u64);
+
+impl Value {
+    fn new(state: State, owner: u32, generation: u32) -> Value {
+        Value(state as u64 | u64::from(owner) << 8 | u64::from(generation) << 32)
+    }
+
+    /// `None` if another process wrote something that is no state.
+    pub fn state(self) -> Option<State> {
+        State::from_bits(self.0 & 0xff)
+    }
+
+    /// The incarnation in the word, 0 for none.
+    pub fn owner(self) -> u32 {
+        (self.0 >> 8) as u32 & Incarnation::MAX
+    }
+
+    /// How often the slot has been filled, modulo 2³².
+    pub fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}
+
+/// The word in shared memory.
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct Word(AtomicU64);
+
+impl Word {
+    #[cfg(loom)]
+    pub(crate) fn new() -> Word {
+        Word(AtomicU64::new(0))
+    }
+
+    /// The present value. Acquire: what the writer published before its transition is visible.
+    pub fn load(&self) -> Value {
+        Value(self.0.load(Ordering::Acquire))
+    }
+
+    /// Front: Free → Filling with the next `generation`. A plain store: nobody else changes a Free slot,
+    /// and the front says which slots are free from its own memory, not from this word.
+    pub fn fill(&self, generation: u32) {
+        self.0.store(Value::new(State::Filling, 0, generation).0, Ordering::Relaxed);
+    }
+
+    /// Front: Filling → Queued. PAIRS WITH `take` (Acquire): the request bytes are visible.
+    pub fn submit(&self, generation: u32) {
+        self.0.store(Value::new(State::Queued, 0, generation).0, Ordering::Release);
+    }
+
+    /// Front: Queued → Free, unless a worker was faster.
+    #[must_use]
+    pub fn withdraw(&self, generation: u32) -> bool {
+        self.change(Value::new(State::Queued, 0, generation), State::Free, 0)
+    }
+
+    /// Worker: Queued → Taken, if the slot is still in the `generation` that was queued.
+    #[must_use]
+    pub fn take(&self, generation: u32, worker: Incarnation) -> bool {
+        self.change(Value::new(State::Queued, 0, generation), State::Taken, worker.0)
+    }
+
+    /// Worker: Taken → Answering; publishes the answer's head. False: cancelled, or not ours.
+    #[must_use]
+    pub fn begin(&self, worker: Incarnation) -> bool {
+        let now = self.load();
+        now.state() == Some(State::Taken)
+            && now.owner() == worker.0
+            && self.change(now, State::Answering, worker.0)
+    }
+
+    /// Worker: Taken, Answering or Cancelled → Answered. False: the slot is not ours any more.
+    #[must_use]
+    pub fn finish(&self, worker: Incarnation) -> bool {
+        self.leave(worker, State::Answered)
+    }
+
+    /// Supervisor: what the dead `worker` owned → Orphaned.
+    #[must_use]
+    pub fn orphan(&self, worker: Incarnation) -> bool {
+        self.leave(worker, State::Orphaned)
+    }
+
+    /// Front: Taken or Answering → Cancelled. False: there is nothing left to cancel.
+    #[must_use]
+    pub fn cancel(&self, generation: u32) -> bool {
+        loop {
+            let now = self.load();
+            let running = matches!(now.state(), Some(State::Taken | State::Answering));
+            if !running || now.generation() != generation {
+                return false;
+            }
+            // The worker may go from Taken to Answering meanwhile: at most one more round.
+            if self.change(now, State::Cancelled, now.owner()) {
+                return true;
+            }
+        }
+    }
+
+    /// Front: back to Free, from a state that is the front's own (or from garbage).
+    pub fn release(&self, generation: u32) {
+        self.0.store(Value::new(State::Free, 0, generation).0, Ordering::Release);
+    }
+
+    fn leave(&self, worker: Incarnation, to: State) -> bool {
+        loop {
+            let now = self.load();
+            if !now.state().is_some_and(State::is_workers) || now.owner() != worker.0 {
+                return false;
+            }
+            // Only the front's `cancel` can interfere, once: at most one more round.
+            if self.change(now, to, worker.0) {
+                return true;
+            }
+        }
+    }
+
+    fn change(&self, from: Value, to: State, owner: u32) -> bool {
+        let to = Value::new(to, owner, from.generation());
+        self.0.compare_exchange(from.0, to.0, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn word() -> Word {
+        Word(AtomicU64::new(0))
+    }
+    fn worker(n: u32) -> Incarnation {
+        Incarnation::new(n).unwrap()
+    }
+
+    #[test]
+    fn a_request_goes_round() {
+        let w = word();
+        w.fill(7);
+        w.submit(7);
+        assert!(w.take(7, worker(3)));
+        assert!(w.begin(worker(3)));
+        assert_eq!(w.load().state(), Some(State::Answering));
+        assert!(w.finish(worker(3)));
+        w.release(7);
+        assert_eq!((w.load().state(), w.load().generation()), (Some(State::Free), 7));
+    }
+
+    #[test]
+    fn only_one_takes_and_only_the_owner_finishes() {
+        let w = word();
+        w.fill(1);
+        w.submit(1);
+        assert!(w.take(1, worker(1)));
+        assert!(!w.take(1, worker(2)));
+        assert!(!w.begin(worker(2)));
+        assert!(!w.finish(worker(2)));
+        assert!(!w.orphan(worker(2)));
+        assert!(!w.withdraw(1));
+    }
+
+    #[test]
+    fn a_stale_entry_is_refused() {
+        let w = word();
+        w.fill(1);
+        w.submit(1);
+        assert!(w.withdraw(1));
+        w.fill(2);
+        w.submit(2);
+        assert!(!w.take(1, worker(1)));
+        assert!(w.take(2, worker(1)));
+    }
+
+    #[test]
+    fn cancel_leaves_the_slot_with_the_worker() {
+        let w = word();
+        w.fill(1);
+        w.submit(1);
+        assert!(!w.cancel(1));
+        assert!(w.take(1, worker(9)));
+        assert!(w.cancel(1));
+        assert!(!w.cancel(1));
+        assert!(!w.begin(worker(9)));
+        assert!(w.finish(worker(9)));
+    }
+
+    #[test]
+    fn garbage_is_no_state() {
+        let w = Word(AtomicU64::new(0xdead_beef_dead_beef));
+        assert_eq!(w.load().state(), None);
+        assert!(!w.finish(worker(1)));
+        assert!(!w.cancel(0));
+    }
+}

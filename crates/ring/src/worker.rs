@@ -1,0 +1,289 @@
+//! The worker's view: takes requests, reads their bodies, writes answers, blocks where it must.
+//!
+//! A worker trusts the front. It may be killed at any instruction: the order of its stores decides what
+//! the others see then, and `repair` cleans up the rest.
+
+use crate::layout::{
+    ANSWER_BYTES, BODY_BYTES, Control, HEAD_BYTES, Lane, Ledger, Model, SlotCell, SlotIndex,
+    WORKERS_MAX, WorkerCell, WorkerState,
+};
+use crate::map::{Part, Ring};
+use crate::os;
+use crate::stream::End;
+use crate::sync::{Ordering, publish_before_look};
+use crate::word::{Incarnation, State};
+use std::time::Duration;
+
+/// Longest sleep before the reason to sleep is checked again: a guard, not a clock.
+const NAP: Duration = Duration::from_secs(1);
+
+/// The request was cancelled: the client is gone or the deadline has passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aborted;
+
+/// What [`WorkerEnd::take`] came back with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Take {
+    /// A request to run; submitted at that `CLOCK_MONOTONIC` ns.
+    Request(SlotIndex, u64),
+    /// The server shuts down.
+    Stop,
+}
+
+/// The worker's end of the ring, with the position of the answer it is writing.
+#[derive(Debug)]
+pub struct WorkerEnd {
+    ring: Ring,
+    index: usize,
+    me: Incarnation,
+    begun: bool,
+    body_read: u64,
+    answer_written: u64,
+}
+
+impl WorkerEnd {
+    /// Worker number `index` (its cell) in the life `me`.
+    pub fn new(ring: Ring, index: usize, me: Incarnation) -> WorkerEnd {
+        assert!(index < WORKERS_MAX, "worker {index} has no cell");
+        let cell = &ring.control().workers[index].0;
+        cell.incarnation.store(me.get(), Ordering::SeqCst);
+        cell.requests.store(0, Ordering::Relaxed);
+        cell.slot.store(0, Ordering::Relaxed);
+        cell.model.store(Model::Script as u32, Ordering::Relaxed);
+        WorkerEnd { ring, index, me, begun: false, body_read: 0, answer_written: 0 }
+    }
+
+    fn cell(&self) -> &WorkerCell {
+        &self.ring.control().workers[self.index].0
+    }
+
+    fn slot(&self, slot: SlotIndex) -> &SlotCell {
+        &self.ring.cells()[slot.get()]
+    }
+
+    /// For `samovar status`.
+    pub fn report_state(&self, state: WorkerState) {
+        self.cell().state.store(state as u32, Ordering::Relaxed);
+    }
+
+    /// For `samovar status`, and for the supervisor's choice of lanes.
+    pub fn report_model(&self, model: Model) {
+        self.cell().model.store(model as u32, Ordering::SeqCst);
+    }
+
+    /// Waits for the oldest request of `lanes` and takes it; wakes the next worker if more wait.
+    pub fn take(&mut self, lanes: &[Lane]) -> Take {
+        let control = self.ring.control();
+        loop {
+            if control.stop.0.load(Ordering::Acquire) != 0 {
+                return Take::Stop;
+            }
+            if let Some(slot) = control.take(lanes, self.ring.slots(), self.me) {
+                // A busy worker's successor is woken before PHP runs: the chain of wakes.
+                for lane in lanes {
+                    if control.queue(*lane).pending() > 0 {
+                        control.wake_worker(*lane);
+                    }
+                }
+                let cell = self.cell();
+                cell.slot.store(slot.get() as u32 + 1, Ordering::Relaxed);
+                cell.state.store(WorkerState::Busy as u32, Ordering::Relaxed);
+                let submitted = self.slot(slot).asked.0.submitted_ns.load(Ordering::Relaxed);
+                (self.begun, self.body_read, self.answer_written) = (false, 0, 0);
+                return Take::Request(slot, submitted);
+            }
+            self.report_state(WorkerState::Idle);
+            control.sleep(self.index, lanes);
+        }
+    }
+
+    /// The encoded request head. Valid until [`Self::finish`].
+    pub fn request(&self, slot: SlotIndex) -> *const u8 {
+        self.ring.area(slot, Part::Request).as_ptr()
+    }
+
+    /// Reads up to `room` bytes of the request body into `out`, which it clears; blocks while none are there.
+    ///
+    /// Empty at the end. `Aborted` if the client went before it had sent all.
+    pub fn read_body(
+        &mut self,
+        slot: SlotIndex,
+        room: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Aborted> {
+        out.clear();
+        loop {
+            let cell = self.slot(slot);
+            let end = cell.body.0.end();
+            let ready = cell.body.0.readable(self.body_read, BODY_BYTES).map_err(|_| Aborted)?;
+            if ready > 0 && room > 0 {
+                let len = ready.min(room);
+                self.ring.area(slot, Part::Body).read_at(self.body_read, len, out);
+                self.body_read += len as u64;
+                self.slot(slot).body.0.publish_read(self.body_read);
+                self.tell_front(slot);
+                return Ok(());
+            }
+            match end {
+                End::Complete => return Ok(()),
+                End::Aborted => return Err(Aborted),
+                End::Open if room == 0 => return Ok(()),
+                End::Open if self.is_cancelled(slot) => return Err(Aborted),
+                End::Open => {}
+            }
+            let at = self.body_read;
+            self.slot(slot).wait(|cell| {
+                cell.body.0.end() == End::Open
+                    && matches!(cell.body.0.readable(at, BODY_BYTES), Ok(0))
+                    && !is_cancelled(cell)
+            });
+        }
+    }
+
+    /// Writes the answer's head: header lines `Name: value\n`. Published by the next flush or by finish.
+    ///
+    /// False: the lines are longer than the head area.
+    #[must_use]
+    pub fn put_head(&mut self, slot: SlotIndex, status: u16, lines: &[u8]) -> bool {
+        if lines.len() > HEAD_BYTES || self.begun {
+            return false;
+        }
+        self.ring.area(slot, Part::Head).put(0, lines);
+        let told = &self.slot(slot).told.0;
+        told.head_bytes.store(lines.len() as u32, Ordering::Relaxed);
+        told.status.store(u32::from(status), Ordering::Relaxed);
+        true
+    }
+
+    /// Appends to the answer's body; blocks while the front has not made room.
+    pub fn write_body(&mut self, slot: SlotIndex, mut bytes: &[u8]) -> Result<(), Aborted> {
+        while !bytes.is_empty() {
+            let stream = &self.slot(slot).answer.0;
+            let room = stream.writable(self.answer_written, ANSWER_BYTES).map_err(|_| Aborted)?;
+            if room == 0 {
+                self.wait_for_room(slot)?;
+                continue;
+            }
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.ring.area(slot, Part::Answer).write_at(self.answer_written, now);
+            self.answer_written += now.len() as u64;
+            self.slot(slot).answer.0.publish_written(self.answer_written);
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    fn wait_for_room(&mut self, slot: SlotIndex) -> Result<(), Aborted> {
+        self.flush(slot)?;
+        let at = self.answer_written;
+        self.slot(slot).wait(|cell| {
+            matches!(cell.answer.0.writable(at, ANSWER_BYTES), Ok(0)) && !is_cancelled(cell)
+        });
+        if self.is_cancelled(slot) { Err(Aborted) } else { Ok(()) }
+    }
+
+    /// Publishes head and body so far; the front delivers them at once.
+    pub fn flush(&mut self, slot: SlotIndex) -> Result<(), Aborted> {
+        if !self.begun {
+            if !self.slot(slot).word.0.begin(self.me) {
+                return Err(Aborted);
+            }
+            self.begun = true;
+        }
+        self.tell_front(slot);
+        if self.is_cancelled(slot) { Err(Aborted) } else { Ok(()) }
+    }
+
+    /// The answer is complete (the client gets its end), while the worker goes on: `fastcgi_finish_request`.
+    pub fn end_answer(&mut self, slot: SlotIndex) -> Result<(), Aborted> {
+        self.slot(slot).answer.0.publish_end(End::Complete);
+        self.flush(slot)
+    }
+
+    /// The answer stays incomplete: the client's connection is cut.
+    pub fn abort_answer(&mut self, slot: SlotIndex) {
+        self.slot(slot).answer.0.publish_end(End::Aborted);
+    }
+
+    /// Whether the client still waits.
+    pub fn is_cancelled(&self, slot: SlotIndex) -> bool {
+        is_cancelled(self.slot(slot))
+    }
+
+    /// Gives the slot back to the front with what the request cost. An open answer becomes complete.
+    pub fn finish(&mut self, slot: SlotIndex, ledger: &Ledger) {
+        let cell = self.slot(slot);
+        if cell.answer.0.end() == End::Open {
+            cell.answer.0.publish_end(End::Complete);
+        }
+        cell.told.0.ledger.store(ledger);
+        let mine = cell.word.0.finish(self.me);
+        let worker = self.cell();
+        worker.requests.fetch_add(1, Ordering::Relaxed);
+        worker.slot.store(0, Ordering::Relaxed);
+        // Not ours any more: this process was taken for dead. The front has been told by the repair.
+        if mine {
+            self.tell_front(slot);
+        }
+    }
+
+    fn tell_front(&self, slot: SlotIndex) {
+        if self.ring.control().bell.0.mark(slot) {
+            self.ring.ring_front();
+        }
+    }
+}
+
+fn is_cancelled(cell: &SlotCell) -> bool {
+    cell.word.0.load().state() == Some(State::Cancelled)
+}
+
+impl SlotCell {
+    /// Sleeps until the front rings, unless `is_needed` turns false first; may return early.
+    fn wait(&self, is_needed: impl Fn(&SlotCell) -> bool) {
+        let bell = &self.bell.0;
+        let rings = bell.rings.load(Ordering::SeqCst);
+        bell.waiting.store(1, Ordering::SeqCst);
+        publish_before_look();
+        // PAIRS WITH `ring_worker`: it publishes, then looks at `waiting`.
+        if is_needed(self) {
+            os::futex_wait(&bell.rings, rings, NAP);
+        }
+        bell.waiting.store(0, Ordering::SeqCst);
+    }
+}
+
+impl Control {
+    /// The oldest request of `lanes` that can be taken.
+    pub(crate) fn take(&self, lanes: &[Lane], slots: usize, me: Incarnation) -> Option<SlotIndex> {
+        let cells = self.slots.get(..slots)?;
+        loop {
+            let oldest = lanes
+                .iter()
+                .filter_map(|lane| self.queue(*lane).oldest().map(|(at, entry)| (*lane, at, entry)))
+                .reduce(|a, b| if b.2.is_before(a.2) { b } else { a });
+            let (lane, at, entry) = oldest?;
+            // Each round passes one entry, taken by somebody or stale: bounded by the queue's length.
+            if let Some(slot) = self.queue(lane).take(at, entry, cells, me) {
+                return Some(slot);
+            }
+        }
+    }
+
+    /// Sleeps until woken for one of `lanes`, unless there is work already.
+    pub(crate) fn sleep(&self, index: usize, lanes: &[Lane]) {
+        let awake = &self.workers[index].0.awake;
+        awake.store(0, Ordering::SeqCst);
+        for lane in lanes {
+            self.idle[*lane as usize % crate::LANES].0.add(index);
+        }
+        publish_before_look();
+        // PAIRS WITH `wake_worker`: it publishes the request, then looks for sleepers.
+        if !self.has_work(lanes) {
+            os::futex_wait(awake, 0, NAP);
+        }
+        for lane in lanes {
+            self.idle[*lane as usize % crate::LANES].0.remove(index);
+        }
+    }
+}
