@@ -14,7 +14,7 @@ const WORKER_WORDS: usize = WORKERS_MAX.div_ceil(64);
 /// worker → front: which slots have news, and whether the front must be woken for them.
 #[repr(C)]
 #[derive(Debug)]
-pub struct FrontBell {
+pub(crate) struct FrontBell {
     asleep: AtomicU32,
     _pad: u32,
     news: [AtomicU64; SLOT_WORDS],
@@ -32,14 +32,14 @@ impl FrontBell {
 
     /// Marks news of `slot`. True: the caller must ring the front's eventfd.
     #[must_use]
-    pub fn mark(&self, slot: SlotIndex) -> bool {
+    pub(crate) fn mark(&self, slot: SlotIndex) -> bool {
         self.news[slot.get() / 64].fetch_or(1 << (slot.get() % 64), Ordering::SeqCst);
         publish_before_look();
         self.asleep.load(Ordering::SeqCst) == 1 && self.asleep.swap(0, Ordering::SeqCst) == 1
     }
 
     /// Front: takes all marks of the first `slots` slots.
-    pub fn take(&self, slots: usize, mut each: impl FnMut(SlotIndex)) {
+    pub(crate) fn take(&self, slots: usize, mut each: impl FnMut(SlotIndex)) {
         for (at, word) in self.news.iter().enumerate().take(slots.div_ceil(64)) {
             if word.load(Ordering::Relaxed) == 0 {
                 continue;
@@ -57,7 +57,7 @@ impl FrontBell {
 
     /// Front: announces that it sleeps. False: there are marks, it must not.
     #[must_use]
-    pub fn fall_asleep(&self, slots: usize) -> bool {
+    pub(crate) fn fall_asleep(&self, slots: usize) -> bool {
         self.asleep.store(1, Ordering::SeqCst);
         publish_before_look();
         let quiet =
@@ -69,7 +69,7 @@ impl FrontBell {
     }
 
     /// Front: it is awake, nobody needs to ring.
-    pub fn wake_up(&self) {
+    pub(crate) fn wake_up(&self) {
         self.asleep.store(0, Ordering::SeqCst);
     }
 }
@@ -77,7 +77,7 @@ impl FrontBell {
 /// front → workers: a lane's sleeping workers, a bit each.
 #[repr(C)]
 #[derive(Debug)]
-pub struct IdleSet([AtomicU64; WORKER_WORDS]);
+pub(crate) struct IdleSet([AtomicU64; WORKER_WORDS]);
 
 impl IdleSet {
     #[cfg(loom)]
@@ -86,18 +86,18 @@ impl IdleSet {
     }
 
     /// Worker `index` is about to sleep.
-    pub fn add(&self, index: usize) {
+    pub(crate) fn add(&self, index: usize) {
         self.0[index / 64].fetch_or(1 << (index % 64), Ordering::SeqCst);
     }
 
     /// Worker `index` is awake (or dead).
-    pub fn remove(&self, index: usize) {
+    pub(crate) fn remove(&self, index: usize) {
         self.0[index / 64].fetch_and(!(1 << (index % 64)), Ordering::SeqCst);
     }
 
     /// Claims one sleeper: who gets its index has to wake it.
     #[must_use]
-    pub fn claim(&self) -> Option<usize> {
+    pub(crate) fn claim(&self) -> Option<usize> {
         for (at, word) in self.0.iter().enumerate() {
             let mut sleepers = word.load(Ordering::SeqCst);
             while sleepers != 0 {
@@ -114,7 +114,7 @@ impl IdleSet {
 
     /// Whether nobody sleeps.
     #[cfg(loom)]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.iter().all(|w| w.load(Ordering::Relaxed) == 0)
     }
 }

@@ -116,7 +116,10 @@ impl FrontEnd {
         Some(Filling(slot))
     }
 
-    /// The bytes of the request head's area, for `request::encode`.
+    /// Copies the encoded request head into the slot.
+    ///
+    /// # Panics
+    /// If it is longer than [`REQUEST_BYTES`], which `request::encode` refuses to make.
     pub fn put_request(&mut self, filling: &Filling, encoded: &[u8]) {
         assert!(encoded.len() <= REQUEST_BYTES, "the encoder has this limit");
         self.ring.area(filling.0, Part::Request).put(0, encoded);

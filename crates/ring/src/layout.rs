@@ -10,7 +10,7 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::word::Word;
 
 /// First eight bytes of the file.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"SAMOVAR\0");
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"SAMOVAR\0");
 /// Version of the layout and of the protocol.
 pub const VERSION: u32 = 1;
 
@@ -21,7 +21,7 @@ mod limits {
     /// Requests that can be queued or in flight.
     pub const SLOTS_MAX: usize = 4096;
     /// Entries of a lane's queue: stale ones (withdrawn requests) need room beside the live ones.
-    pub const QUEUE_LEN: usize = 4 * SLOTS_MAX;
+    pub(crate) const QUEUE_LEN: usize = 4 * SLOTS_MAX;
     /// Queues of a pool.
     pub const LANES: usize = 2;
 }
@@ -29,21 +29,22 @@ mod limits {
 mod limits {
     pub const WORKERS_MAX: usize = 2;
     pub const SLOTS_MAX: usize = 2;
-    pub const QUEUE_LEN: usize = 8;
+    pub(crate) const QUEUE_LEN: usize = 8;
     pub const LANES: usize = 1;
 }
-pub use limits::{LANES, QUEUE_LEN, SLOTS_MAX, WORKERS_MAX};
+pub(crate) use limits::QUEUE_LEN;
+pub use limits::{LANES, SLOTS_MAX, WORKERS_MAX};
 
 /// Encoded request head: 64 KiB on the wire, plus the header table and the script's paths.
 pub const REQUEST_BYTES: usize = 96 * 1024;
 /// Request body in flight.
 pub const BODY_BYTES: usize = 64 * 1024;
 /// Status and header lines of an answer.
-pub const HEAD_BYTES: usize = 32 * 1024;
+pub(crate) const HEAD_BYTES: usize = 32 * 1024;
 /// Answer body in flight.
-pub const ANSWER_BYTES: usize = 128 * 1024;
+pub(crate) const ANSWER_BYTES: usize = 128 * 1024;
 /// One slot's payload area.
-pub const AREA_BYTES: usize = REQUEST_BYTES + BODY_BYTES + HEAD_BYTES + ANSWER_BYTES;
+pub(crate) const AREA_BYTES: usize = REQUEST_BYTES + BODY_BYTES + HEAD_BYTES + ANSWER_BYTES;
 
 /// A queue of a pool: which workers may take from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,15 +74,15 @@ impl SlotIndex {
 /// Keeps what different processes write on different cache lines.
 #[repr(C, align(64))]
 #[derive(Debug)]
-pub struct Line<T>(pub T);
+pub(crate) struct Line<T>(pub T);
 
 /// What the reader of the file checks first.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Header {
-    pub magic: AtomicU64,
-    pub version: AtomicU32,
-    pub slots: AtomicU32,
+pub(crate) struct Header {
+    pub(crate) magic: AtomicU64,
+    pub(crate) version: AtomicU32,
+    pub(crate) slots: AtomicU32,
 }
 
 /// What one request cost, written by its worker before the slot is finished.
@@ -100,7 +101,7 @@ pub struct Ledger {
 /// The ledger's place in the slot.
 #[repr(C)]
 #[derive(Debug)]
-pub struct LedgerCell {
+pub(crate) struct LedgerCell {
     queue_ns: AtomicU64,
     run_ns: AtomicU64,
     cpu_ns: AtomicU64,
@@ -128,45 +129,45 @@ impl LedgerCell {
 /// One slot's control words, grouped by who writes them.
 #[repr(C)]
 #[derive(Debug)]
-pub struct SlotCell {
+pub(crate) struct SlotCell {
     /// Everybody, by the transitions of [`Word`].
-    pub word: Line<Word>,
+    pub(crate) word: Line<Word>,
     /// The front, before it submits.
-    pub asked: Line<Asked>,
+    pub(crate) asked: Line<Asked>,
     /// Request body: front → worker.
-    pub body: Line<Stream>,
+    pub(crate) body: Line<Stream>,
     /// The worker, before it begins the answer or finishes.
-    pub told: Line<Told>,
+    pub(crate) told: Line<Told>,
     /// Answer body: worker → front.
-    pub answer: Line<Stream>,
+    pub(crate) answer: Line<Stream>,
     /// The worker sleeps here for bytes or room; the front rings.
-    pub bell: Line<SlotBell>,
+    pub(crate) bell: Line<SlotBell>,
 }
 
 /// What the front says of a request beside its bytes.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Asked {
-    pub request_bytes: AtomicU32,
-    pub attempt: AtomicU32,
-    pub submitted_ns: AtomicU64,
+pub(crate) struct Asked {
+    pub(crate) request_bytes: AtomicU32,
+    pub(crate) attempt: AtomicU32,
+    pub(crate) submitted_ns: AtomicU64,
 }
 
 /// What the worker says of an answer beside its bytes.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Told {
-    pub status: AtomicU32,
-    pub head_bytes: AtomicU32,
-    pub ledger: LedgerCell,
+pub(crate) struct Told {
+    pub(crate) status: AtomicU32,
+    pub(crate) head_bytes: AtomicU32,
+    pub(crate) ledger: LedgerCell,
 }
 
 /// A worker blocked on one slot. `rings` changes with every ring; `waiting` is 1 while it sleeps.
 #[repr(C)]
 #[derive(Debug)]
-pub struct SlotBell {
-    pub rings: AtomicU32,
-    pub waiting: AtomicU32,
+pub(crate) struct SlotBell {
+    pub(crate) rings: AtomicU32,
+    pub(crate) waiting: AtomicU32,
 }
 
 /// What a worker does, for `samovar status`.
@@ -225,30 +226,30 @@ impl Model {
 /// One worker's place: it sleeps on `awake`, the rest is for reports.
 #[repr(C)]
 #[derive(Debug)]
-pub struct WorkerCell {
-    pub awake: AtomicU32,
-    pub state: AtomicU32,
-    pub model: AtomicU32,
+pub(crate) struct WorkerCell {
+    pub(crate) awake: AtomicU32,
+    pub(crate) state: AtomicU32,
+    pub(crate) model: AtomicU32,
     /// Incarnation of the process that uses the cell, 0 for none.
-    pub incarnation: AtomicU32,
-    pub requests: AtomicU64,
+    pub(crate) incarnation: AtomicU32,
+    pub(crate) requests: AtomicU64,
     /// Slot number + 1 of the request it runs, 0 for none.
-    pub slot: AtomicU32,
+    pub(crate) slot: AtomicU32,
     _pad: u32,
 }
 
 /// The control block. All zero is its valid initial state, but for the header.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Control {
-    pub header: Line<Header>,
+pub(crate) struct Control {
+    pub(crate) header: Line<Header>,
     /// 1: workers leave when their request is done.
-    pub stop: Line<AtomicU32>,
-    pub bell: Line<FrontBell>,
-    pub idle: [Line<IdleSet>; LANES],
-    pub queues: [Queue; LANES],
-    pub workers: [Line<WorkerCell>; WORKERS_MAX],
-    pub slots: [SlotCell; SLOTS_MAX],
+    pub(crate) stop: Line<AtomicU32>,
+    pub(crate) bell: Line<FrontBell>,
+    pub(crate) idle: [Line<IdleSet>; LANES],
+    pub(crate) queues: [Queue; LANES],
+    pub(crate) workers: [Line<WorkerCell>; WORKERS_MAX],
+    pub(crate) slots: [SlotCell; SLOTS_MAX],
 }
 
 #[cfg(loom)]

@@ -205,23 +205,21 @@ impl Area<'_> {
     /// Copies `bytes` to offset `at`. Panics when they do not fit: callers compare first.
     pub(crate) fn put(self, at: usize, bytes: &[u8]) {
         assert!(at <= self.len && bytes.len() <= self.len - at, "write beyond the area");
+        let to = self.base.as_ptr().wrapping_add(at);
         // SAFETY: in bounds (asserted); the source is a private slice, so they cannot overlap.
-        unsafe {
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.as_ptr().add(at), bytes.len());
-        }
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
     }
 
     /// Appends the `len` bytes at offset `at` to `out`.
     pub(crate) fn append_to(self, at: usize, len: usize, out: &mut Vec<u8>) {
         assert!(at <= self.len && len <= self.len - at, "read beyond the area");
         out.reserve(len);
-        let end = out.len();
-        // SAFETY: in bounds on both sides (asserted, reserved); then exactly `len` bytes are initialised.
-        unsafe {
-            let from = self.base.as_ptr().add(at);
-            std::ptr::copy_nonoverlapping(from, out.as_mut_ptr().add(end), len);
-            out.set_len(end + len);
-        }
+        let from = self.base.as_ptr().wrapping_add(at);
+        let to = out.spare_capacity_mut().as_mut_ptr().cast::<u8>();
+        // SAFETY: in bounds on both sides (asserted, reserved); private memory does not overlap the mapping.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
+        // SAFETY: `len` more bytes have just been initialised, within the capacity.
+        unsafe { out.set_len(out.len() + len) };
     }
 
     /// Copies into the ring at `position`; the window was checked by `Stream::writable`.

@@ -10,24 +10,24 @@ use crate::word::Incarnation;
 
 /// Slot (12 bits), generation (32), order of submission over all lanes (20).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry(u64);
+pub(crate) struct Entry(u64);
 
 const ORDER_BITS: u32 = 20;
 
 impl Entry {
     /// `order` counts submissions over all lanes, modulo 2²⁰.
-    pub fn new(slot: SlotIndex, generation: u32, order: u32) -> Entry {
+    pub(crate) fn new(slot: SlotIndex, generation: u32, order: u32) -> Entry {
         let order = u64::from(order) & ((1 << ORDER_BITS) - 1);
         Entry(slot.get() as u64 | u64::from(generation) << 12 | order << 44)
     }
 
     /// The slot; `None` where another process wrote garbage.
-    pub fn slot(self) -> Option<SlotIndex> {
+    pub(crate) fn slot(self) -> Option<SlotIndex> {
         SlotIndex::new((self.0 & 0xfff) as usize, SLOTS_MAX)
     }
 
     /// The slot's generation at submission.
-    pub fn generation(self) -> u32 {
+    pub(crate) fn generation(self) -> u32 {
         (self.0 >> 12) as u32
     }
 
@@ -36,7 +36,7 @@ impl Entry {
     }
 
     /// Whether it was submitted before `other`; right while fewer than 2¹⁹ requests lie between them.
-    pub fn is_before(self, other: Entry) -> bool {
+    pub(crate) fn is_before(self, other: Entry) -> bool {
         let distance = other.order().wrapping_sub(self.order()) & ((1 << ORDER_BITS) - 1);
         distance != 0 && distance < 1 << (ORDER_BITS - 1)
     }
@@ -45,7 +45,7 @@ impl Entry {
 /// A lane's queue in shared memory.
 #[repr(C, align(64))]
 #[derive(Debug)]
-pub struct Queue {
+pub(crate) struct Queue {
     tail: crate::layout::Line<AtomicU64>,
     head: crate::layout::Line<AtomicU64>,
     entries: [AtomicU64; QUEUE_LEN],
@@ -62,7 +62,7 @@ impl Queue {
     }
 
     /// Front: appends at `tail`, its private position. PAIRS WITH `oldest` (Acquire on `tail`).
-    pub fn push(&self, tail: u64, entry: Entry) {
+    pub(crate) fn push(&self, tail: u64, entry: Entry) {
         self.entry_at(tail).store(entry.0, Ordering::Relaxed);
         self.tail.0.store(tail + 1, Ordering::SeqCst);
     }
@@ -71,7 +71,7 @@ impl Queue {
     ///
     /// A head beyond the tail (no honest worker writes that) is put back to the tail; requests it
     /// skipped are queued again by the front's tick.
-    pub fn has_room(&self, tail: u64, slots: &[SlotCell]) -> bool {
+    pub(crate) fn has_room(&self, tail: u64, slots: &[SlotCell]) -> bool {
         for _ in 0..QUEUE_LEN {
             let head = self.head.0.load(Ordering::Acquire);
             if head > tail {
@@ -91,13 +91,13 @@ impl Queue {
     }
 
     /// Entries between head and tail, stale ones included: a hint.
-    pub fn pending(&self) -> u64 {
+    pub(crate) fn pending(&self) -> u64 {
         let head = self.head.0.load(Ordering::SeqCst);
         self.tail.0.load(Ordering::SeqCst).saturating_sub(head)
     }
 
     /// Worker: the entry at the head and its position.
-    pub fn oldest(&self) -> Option<(u64, Entry)> {
+    pub(crate) fn oldest(&self) -> Option<(u64, Entry)> {
         let head = self.head.0.load(Ordering::Acquire);
         if head >= self.tail.0.load(Ordering::Acquire) {
             return None;
@@ -106,7 +106,7 @@ impl Queue {
     }
 
     /// Worker: takes the slot of `entry` and passes the entry. `None`: another was faster, or it was withdrawn.
-    pub fn take(
+    pub(crate) fn take(
         &self,
         at: u64,
         entry: Entry,
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     fn entry(order: u32) -> Entry {
-        Entry::new(SlotIndex::new(5, 16).unwrap(), 0xffff_fffe, order)
+        Entry::new(SlotIndex::new(5, 16).expect("5 of 16"), 0xffff_fffe, order)
     }
 
     #[test]

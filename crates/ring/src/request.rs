@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     fn word(bytes: &[u8], at: usize) -> usize {
-        u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap()) as usize
+        u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes")) as usize
     }
     fn string(bytes: &[u8], at: usize) -> &[u8] {
         let (off, len) = (word(bytes, at), word(bytes, at + 4));

@@ -9,7 +9,7 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 /// The shared positions of one byte stream.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Stream {
+pub(crate) struct Stream {
     written: AtomicU64,
     read: AtomicU64,
     end: AtomicU32,
@@ -30,7 +30,7 @@ pub enum End {
 /// The other side published a position that cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a stream position in shared memory is out of bounds")]
-pub struct Corrupt;
+pub(crate) struct Corrupt;
 
 impl Stream {
     #[cfg(loom)]
@@ -44,29 +44,29 @@ impl Stream {
     }
 
     /// Before the slot is queued: both positions at 0, open.
-    pub fn reset(&self) {
+    pub(crate) fn reset(&self) {
         self.written.store(0, Ordering::Relaxed);
         self.read.store(0, Ordering::Relaxed);
         self.end.store(0, Ordering::Relaxed);
     }
 
     /// Writer: bytes up to `position` are in the buffer. SeqCst: a sleeping reader is looked for next.
-    pub fn publish_written(&self, position: u64) {
+    pub(crate) fn publish_written(&self, position: u64) {
         self.written.store(position, Ordering::SeqCst);
     }
 
     /// Reader: bytes up to `position` may be overwritten. SeqCst: a sleeping writer is looked for next.
-    pub fn publish_read(&self, position: u64) {
+    pub(crate) fn publish_read(&self, position: u64) {
         self.read.store(position, Ordering::SeqCst);
     }
 
     /// Writer: no more bytes. Publish the last position first.
-    pub fn publish_end(&self, end: End) {
+    pub(crate) fn publish_end(&self, end: End) {
         self.end.store(end as u32, Ordering::SeqCst);
     }
 
     /// Reader: how the stream ends. Read it *before* [`Self::readable`], so that "complete and empty" is final.
-    pub fn end(&self) -> End {
+    pub(crate) fn end(&self) -> End {
         match self.end.load(Ordering::SeqCst) {
             0 => End::Open,
             1 => End::Complete,
@@ -75,12 +75,12 @@ impl Stream {
     }
 
     /// Reader at `position`: how many bytes may be read.
-    pub fn readable(&self, position: u64, capacity: usize) -> Result<usize, Corrupt> {
+    pub(crate) fn readable(&self, position: u64, capacity: usize) -> Result<usize, Corrupt> {
         within(self.written.load(Ordering::SeqCst).wrapping_sub(position), capacity)
     }
 
     /// Writer at `position`: how many bytes may be written.
-    pub fn writable(&self, position: u64, capacity: usize) -> Result<usize, Corrupt> {
+    pub(crate) fn writable(&self, position: u64, capacity: usize) -> Result<usize, Corrupt> {
         let unread = position.wrapping_sub(self.read.load(Ordering::SeqCst));
         within(unread, capacity).map(|unread| capacity - unread)
     }
@@ -92,18 +92,18 @@ fn within(distance: u64, capacity: usize) -> Result<usize, Corrupt> {
 
 /// The one or two places of the buffer that hold `len` bytes from a position on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub(crate) struct Window {
     /// Offset of the first piece.
-    pub start: usize,
+    pub(crate) start: usize,
     /// Bytes in the first piece.
-    pub first: usize,
+    pub(crate) first: usize,
     /// Bytes in the second piece, which starts at offset 0.
-    pub second: usize,
+    pub(crate) second: usize,
 }
 
 impl Window {
     /// `len` must not exceed `capacity`; callers got it from `readable` or `writable`.
-    pub fn new(position: u64, len: usize, capacity: usize) -> Window {
+    pub(crate) fn new(position: u64, len: usize, capacity: usize) -> Window {
         debug_assert!(len <= capacity);
         let start = (position % capacity as u64) as usize;
         let first = len.min(capacity - start);

@@ -23,7 +23,7 @@ use crate::sync::{AtomicU64, Ordering};
 /// What may be done with a slot, and by whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum State {
+pub(crate) enum State {
     /// Unused; the front's.
     Free = 0,
     /// The front writes a request into it.
@@ -70,6 +70,9 @@ impl Incarnation {
     /// The largest number that fits the word.
     pub const MAX: u32 = (1 << 24) - 1;
 
+    /// The first life of a server.
+    pub const FIRST: Incarnation = Incarnation(1);
+
     /// `None` for 0 and for what does not fit 24 bits.
     pub fn new(number: u32) -> Option<Incarnation> {
         (1..=Self::MAX).contains(&number).then_some(Incarnation(number))
@@ -89,7 +92,7 @@ impl Incarnation {
 
 /// A value of the word: state (bits 0-7), owner (8-31), generation (32-63).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Value(u64);
+pub(crate) struct Value(u64);
 
 impl Value {
     fn new(state: State, owner: u32, generation: u32) -> Value {
@@ -97,17 +100,17 @@ impl Value {
     }
 
     /// `None` if another process wrote something that is no state.
-    pub fn state(self) -> Option<State> {
+    pub(crate) fn state(self) -> Option<State> {
         State::from_bits(self.0 & 0xff)
     }
 
     /// The incarnation in the word, 0 for none.
-    pub fn owner(self) -> u32 {
+    pub(crate) fn owner(self) -> u32 {
         (self.0 >> 8) as u32 & Incarnation::MAX
     }
 
     /// How often the slot has been filled, modulo 2³².
-    pub fn generation(self) -> u32 {
+    pub(crate) fn generation(self) -> u32 {
         (self.0 >> 32) as u32
     }
 }
@@ -115,7 +118,7 @@ impl Value {
 /// The word in shared memory.
 #[repr(transparent)]
 #[derive(Debug)]
-pub struct Word(AtomicU64);
+pub(crate) struct Word(AtomicU64);
 
 impl Word {
     #[cfg(loom)]
@@ -124,36 +127,36 @@ impl Word {
     }
 
     /// The present value. Acquire: what the writer published before its transition is visible.
-    pub fn load(&self) -> Value {
+    pub(crate) fn load(&self) -> Value {
         Value(self.0.load(Ordering::Acquire))
     }
 
     /// Front: Free → Filling with the next `generation`. A plain store: nobody else changes a Free slot,
     /// and the front says which slots are free from its own memory, not from this word.
-    pub fn fill(&self, generation: u32) {
+    pub(crate) fn fill(&self, generation: u32) {
         self.0.store(Value::new(State::Filling, 0, generation).0, Ordering::Relaxed);
     }
 
     /// Front: Filling → Queued. PAIRS WITH `take` (Acquire): the request bytes are visible.
-    pub fn submit(&self, generation: u32) {
+    pub(crate) fn submit(&self, generation: u32) {
         self.0.store(Value::new(State::Queued, 0, generation).0, Ordering::Release);
     }
 
     /// Front: Queued → Free, unless a worker was faster.
     #[must_use]
-    pub fn withdraw(&self, generation: u32) -> bool {
+    pub(crate) fn withdraw(&self, generation: u32) -> bool {
         self.change(Value::new(State::Queued, 0, generation), State::Free, 0)
     }
 
     /// Worker: Queued → Taken, if the slot is still in the `generation` that was queued.
     #[must_use]
-    pub fn take(&self, generation: u32, worker: Incarnation) -> bool {
+    pub(crate) fn take(&self, generation: u32, worker: Incarnation) -> bool {
         self.change(Value::new(State::Queued, 0, generation), State::Taken, worker.0)
     }
 
     /// Worker: Taken → Answering; publishes the answer's head. False: cancelled, or not ours.
     #[must_use]
-    pub fn begin(&self, worker: Incarnation) -> bool {
+    pub(crate) fn begin(&self, worker: Incarnation) -> bool {
         let now = self.load();
         now.state() == Some(State::Taken)
             && now.owner() == worker.0
@@ -162,19 +165,19 @@ impl Word {
 
     /// Worker: Taken, Answering or Cancelled → Answered. False: the slot is not ours any more.
     #[must_use]
-    pub fn finish(&self, worker: Incarnation) -> bool {
+    pub(crate) fn finish(&self, worker: Incarnation) -> bool {
         self.leave(worker, State::Answered)
     }
 
     /// Supervisor: what the dead `worker` owned → Orphaned.
     #[must_use]
-    pub fn orphan(&self, worker: Incarnation) -> bool {
+    pub(crate) fn orphan(&self, worker: Incarnation) -> bool {
         self.leave(worker, State::Orphaned)
     }
 
     /// Front: Taken or Answering → Cancelled. False: there is nothing left to cancel.
     #[must_use]
-    pub fn cancel(&self, generation: u32) -> bool {
+    pub(crate) fn cancel(&self, generation: u32) -> bool {
         loop {
             let now = self.load();
             let running = matches!(now.state(), Some(State::Taken | State::Answering));
@@ -189,7 +192,7 @@ impl Word {
     }
 
     /// Front: back to Free, from a state that is the front's own (or from garbage).
-    pub fn release(&self, generation: u32) {
+    pub(crate) fn release(&self, generation: u32) {
         self.0.store(Value::new(State::Free, 0, generation).0, Ordering::Release);
     }
 
@@ -220,7 +223,7 @@ mod tests {
         Word(AtomicU64::new(0))
     }
     fn worker(n: u32) -> Incarnation {
-        Incarnation::new(n).unwrap()
+        Incarnation::new(n).expect("not 0")
     }
 
     #[test]

@@ -43,6 +43,9 @@ pub struct WorkerEnd {
 
 impl WorkerEnd {
     /// Worker number `index` (its cell) in the life `me`.
+    ///
+    /// # Panics
+    /// If `index` is not below [`WORKERS_MAX`].
     pub fn new(ring: Ring, index: usize, me: Incarnation) -> WorkerEnd {
         assert!(index < WORKERS_MAX, "worker {index} has no cell");
         let cell = &ring.control().workers[index].0;

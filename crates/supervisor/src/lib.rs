@@ -1,1 +1,14 @@
-//! supervisor
+//! The supervisor: one template, its workers, what to do when one of them dies.
+//!
+//! [`state`] decides (a pure state machine: events in, actions out), [`run`](mod@run) does what it says:
+//! processes, signals, the ring's repair. Nothing here knows HTTP or PHP.
+#![allow(unsafe_code)] // poll, signalfd, kill, waitpid; each block says why it is sound.
+
+mod os;
+pub mod run;
+pub mod state;
+mod template;
+
+pub use run::{
+    Command, Failed, Handle, Hooks, Report, Running, Settings, TemplateCommand, WorkerLine, run,
+};

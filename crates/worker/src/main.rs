@@ -1,2 +1,35 @@
-//! worker
-fn main() {}
+//! `samovar-php`: the worker side. A template process starts PHP once and forks the workers.
+//!
+//! Started by `samovar serve`, which hands over the ring and a channel; nobody starts it by hand but
+//! to ask for its version.
+#![allow(unsafe_code)] // Fork, signals and the C boundary; each block says why it is sound.
+
+mod boundary;
+mod ini;
+mod life;
+mod log;
+mod options;
+mod template;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let options = match options::parse() {
+        Ok(options::Invocation::Template(options)) => options,
+        Ok(options::Invocation::Print(text)) => {
+            println!("{text}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("samovar-php: {error}\nhint: it is started by `samovar serve`");
+            return ExitCode::from(2);
+        }
+    };
+    match template::run(options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            log::write(&format!("samovar-php: {error}"), "");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! `samovar.toml` → typed values, each with its line.
+
+use std::path::Path;
+use toml_edit::{Array, Document, Item, Key, TableLike, Value};
+
+use crate::problem::Problem;
+use crate::setting::{Kind, Setting};
+use crate::table::{self, SETTINGS};
+use crate::typed::{Origin, Shape, Typed};
+
+/// Reads the text of `file`; what cannot be read becomes a problem.
+pub(crate) fn read(file: &Path, text: &str, cwd: &Path, problems: &mut Vec<Problem>) -> Vec<Typed> {
+    let document = match Document::parse(text) {
+        Ok(document) => document,
+        Err(error) => {
+            problems.push(syntax_error(file, text, &error));
+            return Vec::new();
+        }
+    };
+    // Paths in the file are meant as seen from the file, wherever the server is started.
+    let base = cwd.join(file).parent().unwrap_or(cwd).to_owned();
+    let mut reader = Reader { file, text, base: &base, typed: Vec::new(), problems };
+    reader.table("", document.as_table());
+    reader.typed
+}
+
+fn syntax_error(file: &Path, text: &str, error: &toml_edit::TomlError) -> Problem {
+    let line = line_of(text, error.span().map_or(0, |span| span.start));
+    let message = error.message().replace('\n', ", ");
+    Problem::new(
+        format!("{}:{line}: not TOML: {message}", file.display()),
+        "strings stand in quotes, a table's name in brackets: https://toml.io",
+    )
+    .at_line(line)
+}
+
+/// Lines are counted from 1.
+fn line_of(text: &str, offset: usize) -> usize {
+    let before = &text.as_bytes()[..offset.min(text.len())];
+    1 + before.iter().filter(|byte| **byte == b'\n').count()
+}
+
+struct Reader<'a> {
+    file: &'a Path,
+    text: &'a str,
+    base: &'a Path,
+    typed: Vec<Typed>,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Reader<'_> {
+    /// `prefix` is empty or ends with a dot.
+    fn table(&mut self, prefix: &str, table: &dyn TableLike) {
+        for (name, item) in table.iter() {
+            let key = format!("{prefix}{name}");
+            let line = self.line(table.key(name), item);
+            if let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) {
+                self.setting(setting, &key, line, item);
+            } else if table::groups().any(|group| group == key) {
+                self.group(&key, line, item);
+            } else {
+                self.problems.push(unknown_key(self.file, line, &key));
+            }
+        }
+    }
+
+    fn group(&mut self, key: &str, line: usize, item: &Item) {
+        match item.as_table_like() {
+            Some(table) => self.table(&format!("{key}."), table),
+            None => self.problems.push(self.no_table(key, line, item)),
+        }
+    }
+
+    fn setting(&mut self, setting: &'static Setting, key: &str, line: usize, item: &Item) {
+        match (&setting.kind, item.as_table_like(), item.as_array()) {
+            (Kind::Pairs { .. }, Some(table), _) => self.pairs(setting, key, table),
+            (Kind::Pairs { .. }, None, _) => {
+                self.problems.push(self.no_table(key, line, item));
+            }
+            (Kind::List { .. }, _, Some(array)) if !array.is_empty() => {
+                self.list(setting, key, array);
+            }
+            _ => self.value(setting, key, line, item.as_value()),
+        }
+    }
+
+    /// Directives have dots in their names, which TOML reads as tables: `opcache.enable = true`.
+    fn pairs(&mut self, setting: &'static Setting, prefix: &str, table: &dyn TableLike) {
+        for (name, item) in table.iter() {
+            let key = format!("{prefix}.{name}");
+            match item.as_table_like() {
+                Some(inner) => self.pairs(setting, &key, inner),
+                None => {
+                    let line = self.line(table.key(name), item);
+                    self.value(setting, &key, line, item.as_value());
+                }
+            }
+        }
+    }
+
+    fn list(&mut self, setting: &'static Setting, key: &str, array: &Array) {
+        for value in array {
+            let line = line_of(self.text, value.span().map_or(0, |span| span.start));
+            self.value(setting, key, line, Some(value));
+        }
+    }
+
+    fn value(&mut self, setting: &'static Setting, key: &str, line: usize, value: Option<&Value>) {
+        let (mut text, shape) = value.map_or((String::new(), Shape::Nested), content);
+        if let Kind::Pairs { .. } = setting.kind {
+            let directive = key.strip_prefix(setting.key).unwrap_or(key).trim_start_matches('.');
+            text = format!("{directive}={}", ini_value(&text, shape));
+        }
+        let raw = value.and_then(Value::span).map_or("[…]".to_owned(), |span| self.excerpt(span));
+        let origin = Origin::File { file: self.file.to_owned(), line, key: key.to_owned() };
+        let base = self.base.to_owned();
+        self.typed.push(Typed { setting, text, raw, shape, origin, base });
+    }
+
+    fn no_table(&self, key: &str, line: usize, item: &Item) -> Problem {
+        let raw = item.span().map_or(String::new(), |span| self.excerpt(span));
+        let hint = match SETTINGS.iter().find(|setting| setting.flag == key) {
+            Some(other) if other.key != key => {
+                format!("`[{key}]` is a table; `--{key}` is called `{}` here", other.key)
+            }
+            _ => format!("`[{key}]` is a table"),
+        };
+        let place = format!("{}:{line}", self.file.display());
+        Problem::new(format!("{place}: `{key} = {raw}` is not allowed"), hint).at_line(line)
+    }
+
+    fn line(&self, key: Option<&Key>, item: &Item) -> usize {
+        let span = key.and_then(Key::span).or_else(|| item.span());
+        line_of(self.text, span.map_or(0, |span| span.start))
+    }
+
+    /// One line at most, and not all of a long one.
+    fn excerpt(&self, span: std::ops::Range<usize>) -> String {
+        const CHARS_MAX: usize = 60;
+        let raw = self.text.get(span).unwrap_or_default();
+        let line = raw.lines().next().unwrap_or_default();
+        let short: String = line.chars().take(CHARS_MAX).collect();
+        if short.len() < raw.len() { short + "…" } else { short }
+    }
+}
+
+fn unknown_key(file: &Path, line: usize, key: &str) -> Problem {
+    let hint = match table::nearest_key(key) {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => format!("known here: {}", table::siblings(key).join(", ")),
+    };
+    Problem::new(format!("{}:{line}: unknown key `{key}`", file.display()), hint).at_line(line)
+}
+
+/// The value without quotes, and its shape.
+fn content(value: &Value) -> (String, Shape) {
+    match value {
+        Value::String(text) => (text.value().clone(), Shape::String),
+        Value::Integer(number) => (number.value().to_string(), Shape::Integer),
+        Value::Boolean(switch) => (switch.value().to_string(), Shape::Boolean),
+        Value::Float(_) | Value::Datetime(_) => (String::new(), Shape::Scalar),
+        Value::Array(array) if array.is_empty() => (String::new(), Shape::Empty),
+        Value::Array(_) | Value::InlineTable(_) => (String::new(), Shape::Nested),
+    }
+}
+
+fn ini_value(text: &str, shape: Shape) -> &str {
+    match (shape, text) {
+        (Shape::Boolean, "true") => "1",
+        (Shape::Boolean, _) => "0",
+        _ => text,
+    }
+}

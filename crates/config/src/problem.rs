@@ -1,0 +1,49 @@
+//! What is wrong with what was typed, and what to do about it.
+
+/// One mistake: where, what, and a hint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}\nhint: {hint}")]
+pub struct Problem {
+    /// One line, the place first: ``samovar.toml:3: `workers = 0` is not allowed``.
+    pub message: String,
+    /// What is allowed, or what to do; one line.
+    pub hint: String,
+    /// Line in the file, counted from 1; what comes from elsewhere is listed after the file's.
+    pub(crate) line: usize,
+}
+
+impl Problem {
+    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Problem {
+        Problem { message: message.into(), hint: hint.into(), line: usize::MAX }
+    }
+
+    pub(crate) fn at_line(self, line: usize) -> Problem {
+        Problem { line, ..self }
+    }
+}
+
+/// Every mistake in the settings, in the order of the file, then of environment and command line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.0.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct Problems(Vec<Problem>);
+
+impl Problems {
+    pub(crate) fn new(mut problems: Vec<Problem>) -> Problems {
+        problems.sort_by_key(|problem| problem.line);
+        Problems(problems)
+    }
+
+    /// At least one.
+    pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
+        self.0.iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a Problems {
+    type Item = &'a Problem;
+    type IntoIter = std::slice::Iter<'a, Problem>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}

@@ -1,0 +1,216 @@
+//! What comes out: every setting with its type, checked, ready for the front and the supervisor.
+
+use ipnet::IpNet;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Declares a struct of settings with `blank()`, the sheet onto which the table's defaults are laid.
+///
+/// Not `Default`: a blank sheet (0 workers, no time-outs) is no set of defaults, and nobody outside
+/// this crate should get hold of one.
+macro_rules! sheet {
+    ($(#[$meta:meta])* pub struct $name:ident {
+        $($(#[$field_meta:meta])* pub $field:ident: $type:ty,)*
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $name {
+            $($(#[$field_meta])* pub $field: $type,)*
+        }
+
+        impl $name {
+            pub(crate) fn blank() -> $name {
+                $name { $($field: Default::default(),)* }
+            }
+        }
+    };
+}
+
+/// Declares an enum whose variants are words in flags and files.
+macro_rules! words {
+    ($(#[$meta:meta])* pub enum $name:ident {
+        $($(#[$variant_meta:meta])* $variant:ident = $word:literal,)*
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$variant_meta])* $variant,)*
+        }
+
+        impl $name {
+            pub(crate) const WORDS: &[&str] = &[$($word),*];
+            pub(crate) const ALL: &[$name] = &[$($name::$variant),*];
+
+            /// The word that is typed for it.
+            pub fn word(self) -> &'static str {
+                match self {
+                    $($name::$variant => $word,)*
+                }
+            }
+        }
+    };
+}
+
+sheet! {
+/// Everything that can be set, resolved: paths are absolute, `auto` is a number.
+pub struct Settings {
+    /// Document root: absolute, canonical, an existing folder.
+    pub root: PathBuf,
+    /// Absolute path of the script that answers what no file answers; below `root`.
+    pub front_controller: Option<PathBuf>,
+    /// Addresses to listen on, at least one.
+    pub listen: Vec<Listen>,
+    /// `SERVER_NAME` of a request without a `Host` header.
+    pub server_name: Option<String>,
+    /// Whether files that are not PHP are served.
+    pub static_files: bool,
+    /// Whether a request's body is read completely before a worker is given the request.
+    pub request_buffering: bool,
+    /// Peers whose `X-Forwarded-*` headers are believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Folder for what does not fit into memory: absolute, exists.
+    pub temp_dir: PathBuf,
+    /// Socket for `samovar status` and `samovar stop`; `None`: [`crate::default_control_path`].
+    pub control: Option<PathBuf>,
+    /// Worker processes, 1 to 256.
+    pub workers: usize,
+    /// Which worker binary; `None`: the `samovar-php` that [`crate::locate_php`] finds.
+    pub php: Option<Php>,
+    /// An ini file instead of the system's: absolute, exists.
+    pub php_ini: Option<PathBuf>,
+    /// Directives that override the ini files; no value holds a control character.
+    pub define: BTreeMap<String, String>,
+    /// Caps.
+    pub limits: Limits,
+    /// Spans of time.
+    pub timeouts: Timeouts,
+    /// Where each request is logged.
+    pub access_log: AccessLog,
+    /// How each request is logged.
+    pub access_log_format: AccessLogFormat,
+    /// What the server says about itself on stderr.
+    pub log_level: LogLevel,
+    /// How the server says it.
+    pub log_format: LogFormat,
+    /// The file that was read, if any, as it was named.
+    pub config_file: Option<PathBuf>,
+}
+}
+
+sheet! {
+/// Caps on what clients can make the server hold.
+pub struct Limits {
+    /// Request line and headers, bytes; 4096 to 65536.
+    pub head_bytes_max: u64,
+    /// Header lines of a request, 1 to 200.
+    pub headers_max: usize,
+    /// Request body, bytes.
+    pub body_bytes_max: u64,
+    /// Open client connections.
+    pub connections_max: usize,
+    /// Requests queued or in flight, which is the ring's number of slots; 16 to 4096.
+    pub queue_max: usize,
+    /// Further attempts for a request whose worker died before it answered, 0 to 10.
+    pub retries_max: usize,
+}
+}
+
+sheet! {
+/// Spans of time after which the server gives up waiting. None is zero unless its text says so.
+pub struct Timeouts {
+    /// From the first byte of a request to the end of its head.
+    pub header: Duration,
+    /// Between two requests on a connection.
+    pub idle: Duration,
+    /// Between two reads of a request's body.
+    pub body: Duration,
+    /// Without the client taking a byte of the answer.
+    pub write: Duration,
+    /// Waiting for a worker; zero: no waiting.
+    pub queue: Duration,
+    /// Without the worker giving a byte of the answer; zero: never.
+    pub answer: Duration,
+    /// From SIGTERM until requests in flight are cut off; zero: no waiting.
+    pub drain: Duration,
+    /// From the start of a worker until it takes requests.
+    pub boot: Duration,
+}
+}
+
+/// An address to listen on: what `TcpListener::bind((host, port))` takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// An IP address without brackets, or a host name that is not resolved yet.
+    pub host: String,
+    /// Port; 0: any free one.
+    pub port: u16,
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Listen { host, port } = self;
+        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
+    }
+}
+
+/// Which worker binary to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Php {
+    /// This one; absolute.
+    Path(PathBuf),
+    /// `samovar-php` with this suffix, such as `8.2`.
+    Version(String),
+}
+
+/// Where each request is logged.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AccessLog {
+    /// Nowhere.
+    #[default]
+    Off,
+    /// On stdout.
+    Stdout,
+    /// Appended to this file; absolute.
+    File(PathBuf),
+}
+
+words! {
+/// How each request is logged.
+pub enum AccessLogFormat {
+    /// Apache's combined format, with time, CPU and memory appended.
+    #[default]
+    Combined = "combined",
+    /// One JSON object per line.
+    Json = "json",
+}
+}
+
+words! {
+/// What the server says about itself.
+pub enum LogLevel {
+    /// What failed.
+    Error = "error",
+    /// Also what needs attention.
+    #[default]
+    Warn = "warn",
+    /// Also what the server does.
+    Info = "info",
+    /// Also what each request does.
+    Debug = "debug",
+    /// Everything.
+    Trace = "trace",
+}
+}
+
+words! {
+/// How the server's own log lines look.
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text = "text",
+    /// One JSON object per line.
+    Json = "json",
+}
+}

@@ -1,0 +1,178 @@
+//! Where settings come from: command line, environment, file. All of it is handed in, so that a
+//! test needs no process of its own.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use crate::file;
+use crate::problem::{Problem, Problems};
+use crate::resolve;
+use crate::setting::{Kind, Setting};
+use crate::settings::Settings;
+use crate::table::{self, SETTINGS};
+use crate::typed::{Origin, Typed};
+
+/// The file that is read when none is named.
+pub const DEFAULT_FILE: &str = "samovar.toml";
+
+/// The variable that names the file.
+pub const CONFIG_ENV: &str = "SAMOVAR_CONFIG";
+
+/// What was typed, not looked at yet.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    flags: Vec<(&'static Setting, String)>,
+    config: Option<PathBuf>,
+    env: Vec<(OsString, OsString)>,
+    cwd: PathBuf,
+}
+
+impl Sources {
+    /// Nothing typed, in the absolute folder `cwd`.
+    pub fn new(cwd: impl Into<PathBuf>) -> Sources {
+        Sources { flags: Vec::new(), config: None, env: Vec::new(), cwd: cwd.into() }
+    }
+
+    /// This process's environment and working directory.
+    pub fn of_process() -> std::io::Result<Sources> {
+        Ok(Sources::new(std::env::current_dir()?).envs(std::env::vars_os()))
+    }
+
+    /// Adds environment variables; an empty one counts as not set.
+    #[must_use]
+    pub fn envs<K, V>(mut self, variables: impl IntoIterator<Item = (K, V)>) -> Sources
+    where
+        K: Into<OsString>,
+        V: Into<OsString>,
+    {
+        let pairs = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
+        self.env.extend(pairs.filter(|(_, value): &(OsString, OsString)| !value.is_empty()));
+        self
+    }
+
+    /// Adds a flag's value; the last one wins unless the setting is a list.
+    #[must_use]
+    pub fn flag(mut self, setting: &'static Setting, value: impl Into<String>) -> Sources {
+        self.flags.push((setting, value.into()));
+        self
+    }
+
+    /// Names the file, as `--config` does.
+    #[must_use]
+    pub fn config(mut self, file: impl Into<PathBuf>) -> Sources {
+        self.config = Some(file.into());
+        self
+    }
+
+    /// Reads the file, lays the sources over each other, checks everything.
+    pub fn resolve(&self) -> Result<Settings, Problems> {
+        let (typed, config_file, mut problems) = self.typed();
+        let mut settings = Settings { config_file, ..Settings::blank() };
+        for setting in SETTINGS {
+            problems.extend(resolve::lay(setting, &typed, &mut settings, self));
+        }
+        if problems.is_empty() { Ok(settings) } else { Err(Problems::new(problems)) }
+    }
+
+    /// The control socket alone, for `status` and `stop`; `None` where nobody sets it.
+    ///
+    /// Mistakes elsewhere do not count: a server must be stoppable while its file is being edited.
+    pub fn control(&self) -> Result<Option<PathBuf>, Problems> {
+        let (typed, _, _) = self.typed();
+        let mut settings = Settings::blank();
+        let problems = resolve::lay(table::by_flag("control"), &typed, &mut settings, self);
+        if problems.is_empty() { Ok(settings.control) } else { Err(Problems::new(problems)) }
+    }
+
+    pub(crate) fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    pub(crate) fn variable(&self, wanted: &str) -> Option<&OsStr> {
+        self.env.iter().rfind(|(name, _)| name == wanted).map(|(_, value)| value.as_os_str())
+    }
+
+    /// Everything typed, weakest first, and the file that was read.
+    fn typed(&self) -> (Vec<Typed>, Option<PathBuf>, Vec<Problem>) {
+        let mut problems = Vec::new();
+        let mut typed = Vec::new();
+        let config_file = self.config_file();
+        if let Some(named) = &config_file {
+            match std::fs::read_to_string(self.cwd.join(named)) {
+                Ok(text) => typed.extend(file::read(named, &text, &self.cwd, &mut problems)),
+                Err(error) => problems.push(unreadable(named, &error)),
+            }
+        }
+        typed.extend(self.typed_env(&mut problems));
+        for (setting, value) in &self.flags {
+            typed.extend(pieces(setting, value, &Origin::Flag, &self.cwd));
+        }
+        (typed, config_file, problems)
+    }
+
+    fn config_file(&self) -> Option<PathBuf> {
+        let named = self.config.clone().or_else(|| self.variable(CONFIG_ENV).map(PathBuf::from));
+        named.or_else(|| {
+            let default = PathBuf::from(DEFAULT_FILE);
+            self.cwd.join(&default).exists().then_some(default)
+        })
+    }
+
+    fn typed_env(&self, problems: &mut Vec<Problem>) -> Vec<Typed> {
+        let mut typed = Vec::new();
+        for (name, value) in &self.env {
+            let Some(name) = name.to_str().filter(|name| name.starts_with("SAMOVAR_")) else {
+                continue;
+            };
+            let setting = SETTINGS.iter().find(|setting| setting.env() == name);
+            match (setting, value.to_str()) {
+                (Some(setting), Some(value)) => {
+                    typed.extend(pieces(setting, value, &Origin::Env, &self.cwd));
+                }
+                (Some(setting), None) => problems.push(Problem::new(
+                    format!("`{name}` is not UTF-8"),
+                    format!("`{name}` takes {}", setting.kind.allowed()),
+                )),
+                (None, _) => problems.extend(mistyped_variable(name)),
+            }
+        }
+        typed
+    }
+}
+
+fn unreadable(file: &Path, error: &std::io::Error) -> Problem {
+    Problem::new(
+        format!("cannot read `{}`: {}", file.display(), resolve::reason(error)),
+        "`--config` and `SAMOVAR_CONFIG` take a TOML file",
+    )
+}
+
+// A name nobody knows may belong to a service manager or to a tool around Samovar, so it is let
+// through; one that is nearly a setting's is a typing error.
+fn mistyped_variable(name: &str) -> Option<Problem> {
+    let known = SETTINGS.iter().map(Setting::env).collect::<Vec<_>>();
+    let bare = name.strip_prefix("SAMOVAR_")?;
+    let nearest = table::nearest(bare, known.iter().filter_map(|k| k.strip_prefix("SAMOVAR_")))?;
+    let problem = || {
+        Problem::new(
+            format!("unknown variable `{name}`"),
+            format!("did you mean `SAMOVAR_{nearest}`?"),
+        )
+    };
+    (name != CONFIG_ENV).then(problem)
+}
+
+/// A list's value holds several items: `a:80,b:80`.
+fn pieces(setting: &'static Setting, value: &str, origin: &Origin, cwd: &Path) -> Vec<Typed> {
+    let several = |separator| value.split(separator).map(str::trim).filter(|p| !p.is_empty());
+    let typed = |piece| Typed::untyped(setting, piece, origin.clone(), cwd);
+    match (&setting.kind, origin) {
+        (Kind::List { .. }, _) => several(',').map(typed).collect(),
+        // A pair's value may hold commas: then the pairs stand on a line each. A flag is one pair.
+        (Kind::Pairs { .. }, Origin::Env) if value.contains('\n') => {
+            several('\n').map(typed).collect()
+        }
+        (Kind::Pairs { .. }, Origin::Env) => several(',').map(typed).collect(),
+        _ => vec![typed(value)],
+    }
+}

@@ -1,0 +1,365 @@
+//! parse: one client connection. hyper speaks HTTP/1.1; this file keeps the deadlines that hyper does not.
+//!
+//! A connection is Idle, reads a Head, or is Busy with a request. One sweep for all connections
+//! (`front::sweep`) compares the phase's age with its time-out and gives the connection's task an order;
+//! so a request arms no timer. Pipelined answers are flushed one by one: hyper's `pipeline_flush` would hold back
+//! a finished answer while the next request of the same connection runs.
+
+use crate::deliver::AnswerBody;
+use crate::options::Timeouts;
+use crate::request;
+use crate::shared::Shared;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// How long, and how many bytes, a client may go on sending after its request was refused. Without it
+/// the kernel would reset the connection and the client might never see the answer.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES_MAX: usize = 1024 * 1024;
+/// hyper's own lower bound of its buffer.
+const BUFFER_BYTES_MIN: usize = 8 * 1024;
+/// hyper keeps room for this many headers on the stack, more cost an allocation per request.
+const HYPER_HEADERS: usize = 100;
+
+const SLOW_HEAD_ANSWER: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\
+    Content-Type: text/plain\r\nContent-Length: 43\r\n\r\nThe request head did not arrive in time.\r\n\r\n";
+
+/// What a connection is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    Head,
+    Busy,
+}
+
+/// What the sweep wants of a connection's task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// Close when idle; the next answer says `Connection: close`.
+    Finish,
+    /// 408 and close.
+    SlowHead,
+    /// Close at once.
+    Cut,
+}
+
+/// What front and connection know of each other.
+#[derive(Debug)]
+pub(crate) struct ConnectionState {
+    pub(crate) shared: Rc<Shared>,
+    pub(crate) peer: SocketAddr,
+    pub(crate) local: SocketAddr,
+    /// The peer's address as text, for `REMOTE_ADDR`.
+    pub(crate) peer_text: String,
+    /// Ours, for `SERVER_ADDR`.
+    pub(crate) local_text: String,
+    /// Whether the peer's `X-Forwarded-*` headers are believed.
+    pub(crate) is_trusted: bool,
+    index: Cell<usize>,
+    phase: Cell<Phase>,
+    phase_since_ms: Cell<u64>,
+    /// 0 while the client takes what it is given.
+    write_blocked_since_ms: Cell<u64>,
+    order: Cell<Option<Order>>,
+    lingers: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl ConnectionState {
+    fn new(shared: &Rc<Shared>, peer: SocketAddr, local: SocketAddr) -> ConnectionState {
+        let (peer, local) = (canonical(peer), canonical(local));
+        let is_trusted = crate::forwarded::is_trusted(&shared.options.trusted_proxies, peer.ip());
+        ConnectionState {
+            shared: Rc::clone(shared),
+            peer,
+            local,
+            peer_text: peer.ip().to_string(),
+            local_text: local.ip().to_string(),
+            is_trusted,
+            index: Cell::new(0),
+            phase: Cell::new(Phase::Idle),
+            phase_since_ms: Cell::new(shared.now_ms.get()),
+            write_blocked_since_ms: Cell::new(0),
+            order: Cell::new(None),
+            lingers: Cell::new(false),
+            waker: RefCell::default(),
+        }
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.phase.set(phase);
+        self.phase_since_ms.set(self.shared.now_ms.get());
+    }
+
+    /// A head was parsed.
+    pub(crate) fn begin_request(&self) {
+        self.enter(Phase::Busy);
+    }
+
+    /// The answer is handed over to hyper, or will never be.
+    pub(crate) fn end_request(&self) {
+        self.enter(Phase::Idle);
+    }
+
+    /// The answer goes out although the client is still sending: keep reading for a moment after it.
+    pub(crate) fn linger(&self) {
+        self.lingers.set(true);
+    }
+
+    /// Asks the connection to end when it can.
+    pub(crate) fn finish(&self) {
+        self.give(Order::Finish);
+    }
+
+    /// Whether it has been idle for at least `age_ms`.
+    pub(crate) fn is_idle_for(&self, age_ms: u64, now_ms: u64) -> bool {
+        self.phase.get() == Phase::Idle && now_ms.saturating_sub(self.phase_since_ms.get()) >= age_ms
+    }
+
+    /// Compares ages with time-outs.
+    pub(crate) fn sweep(&self, timeouts: &Timeouts, now_ms: u64) {
+        let is_over = |timeout: Duration, since_ms: u64| {
+            !timeout.is_zero() && now_ms.saturating_sub(since_ms) >= timeout.as_millis() as u64
+        };
+        let since_ms = self.phase_since_ms.get();
+        let blocked_ms = self.write_blocked_since_ms.get();
+        if blocked_ms != 0 {
+            if is_over(timeouts.write, blocked_ms) {
+                self.give(Order::Cut);
+            }
+            return;
+        }
+        match self.phase.get() {
+            Phase::Head if is_over(timeouts.header, since_ms) => self.give(Order::SlowHead),
+            Phase::Idle if is_over(timeouts.idle, since_ms) => self.give(Order::Cut),
+            _ => {}
+        }
+    }
+
+    fn give(&self, order: Order) {
+        self.order.set(Some(order));
+        if let Some(waker) = self.waker.borrow().as_ref() {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+/// IPv4 clients of a dual-stack listener are IPv4 clients.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// Unregisters when the connection's task ends, however it ends.
+struct Registered(Rc<ConnectionState>);
+
+impl Registered {
+    fn new(state: ConnectionState) -> Registered {
+        let state = Rc::new(state);
+        let shared = &state.shared;
+        let mut connections = shared.connections.borrow_mut();
+        state.index.set(connections.len());
+        connections.push(Rc::clone(&state));
+        shared.counters.connections.set(connections.len() as u64);
+        shared.counters.connections_accepted.add(1);
+        if connections.len() == 1 {
+            shared.resume_sweeping();
+        }
+        drop(connections);
+        Registered(state)
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let shared = &self.0.shared;
+        let mut connections = shared.connections.borrow_mut();
+        let index = self.0.index.get();
+        connections.swap_remove(index);
+        if let Some(moved) = connections.get(index) {
+            moved.index.set(index);
+        }
+        shared.counters.connections.set(connections.len() as u64);
+        shared.room.notify_one();
+    }
+}
+
+/// Serves one connection to its end.
+pub(crate) async fn serve(shared: Rc<Shared>, stream: TcpStream, peer: SocketAddr) {
+    let unknown = SocketAddr::new(IpAddr::from([0, 0, 0, 0]), 0);
+    let local = stream.local_addr().unwrap_or(unknown);
+    let _ = stream.set_nodelay(true);
+    let registered = Registered::new(ConnectionState::new(&shared, peer, local));
+    let state = &registered.0;
+    let io = TokioIo::new(Watched { stream, state: Rc::clone(state) });
+    let for_requests = Rc::clone(state);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let state = Rc::clone(&for_requests);
+        async move { Ok::<Response<AnswerBody>, Infallible>(request::serve(state, request).await) }
+    });
+    let limits = &shared.options.limits;
+    let mut builder = http1::Builder::new();
+    builder
+        .half_close(false)
+        .header_read_timeout(None)
+        .max_header_size(limits.head_bytes_max)
+        .max_buf_size(limits.head_bytes_max.max(BUFFER_BYTES_MIN));
+    if limits.headers_max != HYPER_HEADERS {
+        builder.max_headers(limits.headers_max);
+    }
+    let mut connection = Some(builder.serve_connection(io, service));
+    if shared.draining.get() {
+        state.order.set(Some(Order::Finish));
+    }
+    let ended = poll_fn(|cx| {
+        shared.exchanges.borrow_mut().turn_if_due();
+        remember(&state.waker, cx);
+        match state.order.take() {
+            Some(Order::Finish) => {
+                if let Some(connection) = connection.as_mut() {
+                    Pin::new(connection).graceful_shutdown();
+                }
+            }
+            Some(Order::SlowHead) => return Poll::Ready(Ended::SlowHead),
+            Some(Order::Cut) => return Poll::Ready(Ended::Done),
+            None => {}
+        }
+        let Some(connection) = connection.as_mut() else { return Poll::Ready(Ended::Done) };
+        match ready!(Pin::new(connection).poll(cx)) {
+            Ok(()) => Poll::Ready(Ended::Done),
+            Err(error) => Poll::Ready(Ended::Error(error)),
+        }
+    })
+    .await;
+    let Some(stream) = connection.take().map(|c| c.into_parts().io.into_inner().stream) else {
+        return;
+    };
+    conclude(&ended, state, stream).await;
+}
+
+/// How hyper's part of a connection came to its end.
+enum Ended {
+    Done,
+    SlowHead,
+    Error(hyper::Error),
+}
+
+async fn conclude(ended: &Ended, state: &ConnectionState, stream: TcpStream) {
+    match ended {
+        Ended::SlowHead => {
+            let _ = stream.try_write(SLOW_HEAD_ANSWER);
+            linger(stream).await;
+        }
+        Ended::Error(error) if error.is_parse() => {
+            tracing::debug!(%error, peer = %state.peer, "a client sent no HTTP");
+            linger(stream).await;
+        }
+        Ended::Error(error) => tracing::debug!(%error, peer = %state.peer, "connection error"),
+        Ended::Done if state.lingers.get() => linger(stream).await,
+        Ended::Done => {}
+    }
+}
+
+/// Reads and forgets what the client still sends, for a while, so that it can read our last words.
+async fn linger(mut stream: TcpStream) {
+    use tokio::io::AsyncWriteExt;
+    let _ = stream.shutdown().await;
+    let drain = async {
+        let mut buffer = [0; 4096];
+        let mut left = LINGER_BYTES_MAX;
+        while let Ok(read @ 1..) = stream.read(&mut buffer).await {
+            left = left.saturating_sub(read);
+            if left == 0 {
+                break;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(LINGER, drain).await;
+}
+
+fn remember(place: &RefCell<Option<Waker>>, cx: &Context<'_>) {
+    let mut place = place.borrow_mut();
+    match &*place {
+        Some(waker) if waker.will_wake(cx.waker()) => {}
+        _ => *place = Some(cx.waker().clone()),
+    }
+}
+
+/// The socket, and what passes through it.
+struct Watched {
+    stream: TcpStream,
+    state: Rc<ConnectionState>,
+}
+
+impl Watched {
+    fn wrote(&self, result: &Poll<io::Result<usize>>) {
+        let blocked = &self.state.write_blocked_since_ms;
+        match result {
+            Poll::Pending if blocked.get() == 0 => blocked.set(self.state.shared.now_ms.get().max(1)),
+            Poll::Pending => {}
+            Poll::Ready(_) => blocked.set(0),
+        }
+    }
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let result = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if buffer.filled().len() > before && self.state.phase.get() == Phase::Idle {
+            self.state.enter(Phase::Head);
+        }
+        result
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.wrote(&result);
+        result
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
+        self.wrote(&result);
+        result
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}

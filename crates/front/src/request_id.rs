@@ -1,0 +1,84 @@
+//! The request id: taken over from `X-Request-Id`, or made.
+
+use http::HeaderValue;
+use std::cell::Cell;
+use std::hash::{BuildHasher, RandomState};
+
+/// Longest id that is taken over, bytes.
+pub(crate) const ID_BYTES_MAX: usize = 128;
+
+/// Makes ids: 16 hex digits of randomness per process, 16 of a counter that starts anywhere.
+#[derive(Debug)]
+pub(crate) struct RequestIds {
+    prefix: [u8; 16],
+    next: Cell<u64>,
+}
+
+impl RequestIds {
+    pub(crate) fn new() -> RequestIds {
+        // The standard library seeds `RandomState` from the kernel.
+        let random = RandomState::new();
+        RequestIds { prefix: hex(random.hash_one(0)), next: Cell::new(random.hash_one(1)) }
+    }
+
+    /// The client's id if it is harmless in logs and headers, else a new one.
+    pub(crate) fn of(&self, sent: Option<&HeaderValue>) -> HeaderValue {
+        match sent {
+            Some(id) if is_harmless(id.as_bytes()) => id.clone(),
+            _ => self.make(),
+        }
+    }
+
+    fn make(&self) -> HeaderValue {
+        let number = self.next.get();
+        self.next.set(number.wrapping_add(1));
+        let mut id = [0; 32];
+        id[..16].copy_from_slice(&self.prefix);
+        id[16..].copy_from_slice(&hex(number));
+        HeaderValue::from_bytes(&id).expect("hex digits are a valid header value")
+    }
+}
+
+fn is_harmless(id: &[u8]) -> bool {
+    (1..=ID_BYTES_MAX).contains(&id.len())
+        && id.iter().all(|b| b.is_ascii_alphanumeric() || b"._~:@/+=-".contains(b))
+}
+
+fn hex(number: u64) -> [u8; 16] {
+    let mut digits = [0; 16];
+    for (at, digit) in digits.iter_mut().enumerate() {
+        *digit = b"0123456789abcdef"[(number >> (60 - 4 * at)) as usize & 15];
+    }
+    digits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn harmless_ids_are_taken_over() {
+        let ids = RequestIds::new();
+        for (sent, is_taken) in [
+            ("abc-123", true),
+            ("root=1:a/b+c@d~e.f_g", true),
+            ("", false),
+            ("with space", false),
+            ("quote\"", false),
+            (&"x".repeat(128), true),
+            (&"x".repeat(129), false),
+        ] {
+            let value = HeaderValue::from_str(sent).unwrap();
+            assert_eq!(ids.of(Some(&value)) == value, is_taken, "{sent:?}");
+        }
+    }
+
+    #[test]
+    fn made_ids_differ() {
+        let ids = RequestIds::new();
+        let (a, b) = (ids.of(None), ids.of(None));
+        assert_eq!(a.len(), 32);
+        assert_ne!(a, b);
+        assert_eq!(a.as_bytes()[..16], b.as_bytes()[..16]);
+    }
+}

@@ -1,0 +1,461 @@
+//! Does what the state machine says: one thread that waits for messages, signals, commands and time.
+
+use crate::os::{self, Signal, Signals};
+use crate::state::{Action, Event, Role, State};
+use crate::template::{Message, Template};
+use samovar_ring::{Lane, Model, Ring, Supervision, WorkerState};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tracing::{info, warn};
+
+pub use crate::template::TemplateCommand;
+
+/// How often the machine is asked without an event: backoffs end, models change.
+const TICK: Duration = Duration::from_millis(100);
+/// Between "the workers may leave" and SIGKILL.
+const LEAVE_LIMIT: Duration = Duration::from_secs(10);
+
+/// What the supervisor needs to know.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The template.
+    pub command: TemplateCommand,
+    /// Worker processes.
+    pub workers: usize,
+    /// How long the first boot may take before the server is called ready without it.
+    pub boot_limit: Duration,
+}
+
+/// What other threads tell the supervisor.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Kill the worker in this life, and say why.
+    Kill {
+        /// From the ring's slot.
+        incarnation: u32,
+        /// For the log.
+        reason: &'static str,
+    },
+    /// Requests for scripts beside the front controller are queued.
+    ScriptsWait,
+    /// The front is drained: end the workers, the template and [`run`].
+    Stop,
+}
+
+/// One worker, for `samovar status`.
+#[derive(Clone, Debug)]
+pub struct WorkerLine {
+    /// Process id.
+    pub pid: i32,
+    /// What it does.
+    pub state: WorkerState,
+    /// Its application's model.
+    pub model: Model,
+    /// Requests finished in this life.
+    pub requests: u64,
+    /// Time since the fork.
+    pub age: Duration,
+}
+
+/// The supervisor's part of `samovar status`.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// All worker processes.
+    pub workers: Vec<WorkerLine>,
+    /// Workers that died and were replaced.
+    pub restarts: u64,
+    /// Templates started; 0 before the first is ready.
+    pub generation: u64,
+}
+
+#[derive(Debug, Default)]
+struct Snapshot {
+    processes: Vec<(usize, i32, Instant)>,
+    restarts: u64,
+    generation: u64,
+}
+
+/// How other threads reach the supervisor.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    commands: Sender<Command>,
+    wake: Arc<OwnedFd>,
+    snapshot: Arc<Mutex<Snapshot>>,
+    supervision: Supervision,
+}
+
+impl Handle {
+    /// Queues a command and wakes the supervisor. One that has ended needs no commands.
+    pub fn send(&self, command: Command) {
+        let _ = self.commands.send(command);
+        os::wake(self.wake.as_raw_fd());
+    }
+
+    /// The workers as they are now.
+    pub fn report(&self) -> Report {
+        let snapshot = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let line = |(index, pid, since): &(usize, i32, Instant)| {
+            let report = self.supervision.report(*index)?;
+            Some(WorkerLine {
+                pid: *pid,
+                state: report.state,
+                model: report.model,
+                requests: report.requests,
+                age: now - *since,
+            })
+        };
+        Report {
+            workers: snapshot.processes.iter().filter_map(line).collect(),
+            restarts: snapshot.restarts,
+            generation: snapshot.generation,
+        }
+    }
+}
+
+/// Why the server cannot start.
+#[derive(Debug)]
+pub enum Failed {
+    /// A system call failed.
+    Io(io::Error),
+    /// The template ended before it was ever ready; its own messages are in the log.
+    Template,
+}
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Failed::Io(error) => write!(f, "{error}"),
+            Failed::Template => f.write_str(
+                "the PHP process ended before it was ready\nhint: its messages stand above; \
+                 check php.ini, --define and the extensions",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Failed {}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Failed {
+        Failed::Io(error)
+    }
+}
+
+/// What the supervisor tells its owner; called on the supervisor's thread, must not block.
+pub trait Hooks {
+    /// The workers wait for requests.
+    fn ready(&mut self);
+    /// SIGTERM or SIGINT came: drain the front, then send [`Command::Stop`].
+    fn stop_requested(&mut self);
+}
+
+/// A supervisor that has blocked its signals and not started anything.
+pub struct Running {
+    signals: Signals,
+    ring: Ring,
+    handle: Handle,
+    commands: Receiver<Command>,
+}
+
+impl Running {
+    /// Call it on the main thread before any other thread starts: threads inherit the signal mask, and the
+    /// template is bound to the life of the thread that starts it.
+    pub fn prepare(ring: Ring) -> io::Result<Running> {
+        let signals = os::block_signals()?;
+        os::adopt_orphans();
+        let (sender, commands) = channel();
+        let handle = Handle {
+            commands: sender,
+            wake: Arc::new(os::wake_fd()?),
+            snapshot: Arc::default(),
+            supervision: Supervision::new(ring.clone()),
+        };
+        Ok(Running { signals, ring, handle, commands })
+    }
+
+    /// For other threads.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+}
+
+/// Supervises until [`Command::Stop`] has been carried out.
+pub fn run(running: Running, settings: &Settings, hooks: &mut impl Hooks) -> Result<(), Failed> {
+    let now = Instant::now();
+    let supervision = Supervision::new(running.ring.clone());
+    let mut supervisor = Supervisor {
+        state: State::new(settings.workers, now),
+        running,
+        settings,
+        supervision,
+        template: None,
+        events: VecDeque::new(),
+        ready: Readiness::Starting,
+        started: now,
+        stop_by: None,
+        stop_requests: 0,
+    };
+    supervisor.run(hooks)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Readiness {
+    Starting,
+    TemplateReady,
+    Ready,
+}
+
+struct Supervisor<'a> {
+    state: State,
+    running: Running,
+    settings: &'a Settings,
+    supervision: Supervision,
+    template: Option<Template>,
+    events: VecDeque<Event>,
+    ready: Readiness,
+    started: Instant,
+    stop_by: Option<Instant>,
+    stop_requests: u32,
+}
+
+impl Supervisor<'_> {
+    fn run(&mut self, hooks: &mut impl Hooks) -> Result<(), Failed> {
+        self.events.push_back(Event::Tick);
+        loop {
+            while let Some(event) = self.events.pop_front() {
+                let actions = self.state.step(&event, Instant::now());
+                for action in actions {
+                    if action == Action::Exit {
+                        return Ok(());
+                    }
+                    self.act(&action)?;
+                }
+            }
+            self.publish();
+            self.wait(hooks)?;
+            self.look_at_models();
+            self.look_at_readiness(hooks);
+            if self.stop_by.is_some_and(|by| by <= Instant::now()) {
+                self.stop_by = None;
+                self.events.push_back(Event::StopNow);
+            }
+            self.events.push_back(Event::Tick);
+        }
+    }
+
+    fn wait(&mut self, hooks: &mut impl Hooks) -> Result<(), Failed> {
+        let channel = self.template.as_ref().map_or(-1, Template::fd);
+        let wake = self.running.handle.wake.as_raw_fd();
+        let fds = [channel, self.running.signals.as_raw_fd(), wake];
+        let [message, signal, command] = os::poll(fds, TICK);
+        if message {
+            self.read_template()?;
+        }
+        if signal {
+            for signal in self.running.signals.take() {
+                match signal {
+                    Signal::Child => self.reap()?,
+                    Signal::Stop => self.stop_requested(hooks),
+                }
+            }
+        }
+        if command {
+            os::silence(wake);
+            self.read_commands();
+        }
+        Ok(())
+    }
+
+    fn stop_requested(&mut self, hooks: &mut impl Hooks) {
+        self.stop_requests += 1;
+        if self.stop_requests == 1 {
+            hooks.stop_requested();
+        } else {
+            // Somebody is in a hurry: the second signal does not wait for requests.
+            self.events.extend([Event::Stop, Event::StopNow]);
+        }
+    }
+
+    fn read_commands(&mut self) {
+        while let Ok(command) = self.running.commands.try_recv() {
+            match command {
+                Command::Kill { incarnation, reason } => {
+                    warn!(incarnation, reason, "a worker is killed");
+                    self.events.push_back(Event::Kill { incarnation });
+                }
+                Command::ScriptsWait => self.events.push_back(Event::ScriptsWait),
+                Command::Stop => {
+                    self.stop_by = Some(Instant::now() + LEAVE_LIMIT);
+                    self.events.push_back(Event::Stop);
+                }
+            }
+        }
+    }
+
+    fn read_template(&mut self) -> Result<(), Failed> {
+        while let Some(template) = &mut self.template
+            && let Some(message) = template.receive()?
+        {
+            match message {
+                Message::Event(event) => self.events.push_back(event),
+                Message::Logged(event, text) => {
+                    info!("{text}");
+                    if matches!(event, Event::TemplateReady { .. }) {
+                        self.ready = self.ready.max_with(Readiness::TemplateReady);
+                    }
+                    self.events.push_back(event);
+                }
+                Message::Died { pid, status } => self.worker_died(pid, status),
+                Message::Unknown(text) => warn!(text, "the template said something unknown"),
+            }
+        }
+        Ok(())
+    }
+
+    fn worker_died(&mut self, pid: i32, status: i32) {
+        if self.stop_by.is_none() {
+            warn!(pid, "worker {}", describe(status));
+        }
+        self.events.push_back(Event::WorkerDied { pid });
+    }
+
+    /// Our own children: the template, and orphans of a template that died.
+    fn reap(&mut self) -> Result<(), Failed> {
+        // A death and the template's last words may come together: the words first.
+        self.read_template()?;
+        while let Some((pid, status)) = os::reap() {
+            if self.template.as_ref().is_some_and(|t| t.pid == pid) {
+                self.template = None;
+                if self.ready == Readiness::Starting {
+                    return Err(Failed::Template);
+                }
+                if self.stop_by.is_none() {
+                    warn!(pid, "template {}", describe(status));
+                }
+                self.events.push_back(Event::TemplateDied);
+            } else {
+                self.events.push_back(Event::WorkerDied { pid });
+            }
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, action: &Action) -> Result<(), Failed> {
+        match *action {
+            Action::StartTemplate => {
+                match Template::start(&self.settings.command, &self.running.ring) {
+                    Ok(template) => self.template = Some(template),
+                    Err(error) if self.ready == Readiness::Starting => return Err(error.into()),
+                    Err(error) => {
+                        warn!(%error, "cannot start the template");
+                        self.events.push_back(Event::TemplateDied);
+                    }
+                }
+            }
+            Action::Fork { index, incarnation, role } => {
+                self.fork(index, incarnation, role);
+            }
+            Action::Repair { index, incarnation } => {
+                let orphans = self.supervision.repair(index, incarnation);
+                if orphans > 0 {
+                    info!(index, orphans, "requests lost their worker");
+                }
+            }
+            Action::Kill { pid } => os::kill(pid),
+            Action::StopWorkers => self.supervision.stop(),
+            Action::CloseTemplate => {
+                if let Some(template) = &mut self.template {
+                    template.close();
+                }
+            }
+            Action::Exit => {}
+        }
+        Ok(())
+    }
+
+    fn fork(&mut self, index: usize, incarnation: samovar_ring::Incarnation, role: Role) {
+        let asked = self.template.as_ref().map(|t| t.fork(index, incarnation, role));
+        if !matches!(asked, Some(Ok(()))) {
+            // The template is dying: its end will be noticed, and settles the rest.
+            self.events.push_back(Event::ForkFailed { index });
+        }
+    }
+
+    fn processes(&self) -> impl Iterator<Item = (usize, i32, Instant)> {
+        let places = self.state.places().iter().enumerate();
+        places.filter_map(|(index, p)| p.process().map(|(pid, _, since)| (index, pid, since)))
+    }
+
+    fn publish(&self) {
+        let mut snapshot =
+            self.running.handle.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        snapshot.processes.clear();
+        snapshot.processes.extend(self.processes());
+        snapshot.restarts = self.state.restarts();
+        let started = u64::from(self.ready != Readiness::Starting);
+        snapshot.generation = started + self.state.template_restarts();
+    }
+
+    /// An application turns resident when its first request finds out; then its successors boot ahead,
+    /// and scripts beside it may have lost their last worker.
+    fn look_at_models(&mut self) {
+        let resident = |(index, ..): (usize, i32, Instant)| {
+            self.supervision.report(index).is_some_and(|r| r.model == Model::Resident)
+        };
+        if !self.state.is_resident() && self.processes().any(resident) {
+            self.events.push_back(Event::Resident);
+        }
+        if self.state.is_resident() && self.supervision.queued(Lane::Script) > 0 {
+            self.events.push_back(Event::ScriptsWait);
+        }
+    }
+
+    fn look_at_readiness(&mut self, hooks: &mut impl Hooks) {
+        if self.ready != Readiness::TemplateReady {
+            return;
+        }
+        let running = self.processes().count();
+        let waiting = |(index, ..): (usize, i32, Instant)| {
+            self.supervision
+                .report(index)
+                .is_some_and(|r| matches!(r.state, WorkerState::Idle | WorkerState::Busy))
+        };
+        let late = self.started.elapsed() > self.settings.boot_limit;
+        let all = running == self.settings.workers && self.processes().all(waiting);
+        if late && !all {
+            warn!("the application has not booted in time; requests wait for it");
+        }
+        if all || late {
+            self.ready = Readiness::Ready;
+            hooks.ready();
+        }
+    }
+}
+
+impl Readiness {
+    fn max_with(self, other: Readiness) -> Readiness {
+        if self == Readiness::Ready { self } else { other }
+    }
+}
+
+/// A wait status in words.
+fn describe(status: i32) -> String {
+    if libc::WIFSIGNALED(status) {
+        let signal = libc::WTERMSIG(status);
+        let name = match signal {
+            libc::SIGSEGV => " (segmentation fault)",
+            libc::SIGKILL => " (SIGKILL: the supervisor, an operator or the out-of-memory killer)",
+            libc::SIGABRT => " (abort)",
+            libc::SIGBUS => " (bus error)",
+            _ => "",
+        };
+        format!("was killed by signal {signal}{name}")
+    } else {
+        format!("exited with status {}", libc::WEXITSTATUS(status))
+    }
+}

@@ -1,0 +1,506 @@
+//! What to do next: a pure state machine. Time and events come in, actions go out; nothing is done here.
+
+use samovar_ring::{Incarnation, WORKERS_MAX};
+use std::time::{Duration, Instant};
+
+/// A worker that lived shorter than this died "at once": its successor waits.
+const SHORT_LIFE: Duration = Duration::from_secs(1);
+/// First wait after a short life; doubles with each.
+const BACKOFF_MIN: Duration = Duration::from_millis(50);
+/// Longest wait.
+const BACKOFF_MAX: Duration = Duration::from_secs(5);
+
+/// What has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The template has started PHP; `resident`: its front controller calls `Samovar\serve`.
+    TemplateReady {
+        /// Boot the application in each worker before its first request.
+        resident: bool,
+    },
+    /// The template process is gone.
+    TemplateDied,
+    /// A fork succeeded.
+    Forked {
+        /// The worker's place.
+        index: usize,
+        /// Its life.
+        incarnation: Incarnation,
+        /// Its process.
+        pid: i32,
+    },
+    /// A fork failed (processes or memory ran out).
+    ForkFailed {
+        /// The worker's place.
+        index: usize,
+    },
+    /// A worker process is gone.
+    WorkerDied {
+        /// Its process.
+        pid: i32,
+    },
+    /// A worker reports that the application is resident.
+    Resident,
+    /// Requests for scripts beside a resident front controller have nobody to run them.
+    ScriptsWait,
+    /// A worker must be killed: hung, or it wrote garbage.
+    Kill {
+        /// Its life, as the ring's slot names it.
+        incarnation: u32,
+    },
+    /// Some time has passed.
+    Tick,
+    /// No more requests come: let the workers leave.
+    Stop,
+    /// The workers had long enough.
+    StopNow,
+}
+
+/// What to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Start a template process.
+    StartTemplate,
+    /// Ask the template for a worker.
+    Fork {
+        /// The worker's place.
+        index: usize,
+        /// Its life.
+        incarnation: Incarnation,
+        /// What it is for.
+        role: Role,
+    },
+    /// Clean the ring up after a dead worker.
+    Repair {
+        /// The worker's place.
+        index: usize,
+        /// Its former life.
+        incarnation: Incarnation,
+    },
+    /// SIGKILL.
+    Kill {
+        /// The process.
+        pid: i32,
+    },
+    /// Tell the workers through the ring to leave when idle.
+    StopWorkers,
+    /// Close the template's channel: it leaves.
+    CloseTemplate,
+    /// All processes are gone.
+    Exit,
+}
+
+/// What a worker is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Any request.
+    Any,
+    /// Any request, and the resident application is booted first.
+    Boot,
+    /// Scripts beside the resident front controller.
+    Script,
+}
+
+impl Role {
+    /// The word in the template's protocol.
+    pub fn word(self) -> &'static str {
+        match self {
+            Role::Any => "any",
+            Role::Boot => "boot",
+            Role::Script => "script",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Life {
+    /// No process; the next may start at this time.
+    Waiting { until: Instant },
+    /// The template was asked.
+    Asked { incarnation: Incarnation },
+    /// It runs.
+    Alive { incarnation: Incarnation, pid: i32, since: Instant },
+}
+
+/// A worker's place: it stays, processes come and go in it.
+#[derive(Clone, Debug)]
+pub struct Place {
+    script: bool,
+    life: Life,
+    short_lives: u32,
+}
+
+impl Place {
+    /// Process, life and its begin, if a process is there.
+    pub fn process(&self) -> Option<(i32, Incarnation, Instant)> {
+        match self.life {
+            Life::Alive { incarnation, pid, since } => Some((pid, incarnation, since)),
+            _ => None,
+        }
+    }
+
+    /// Whether it is for scripts beside a resident front controller.
+    pub fn is_script(&self) -> bool {
+        self.script
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Template {
+    Waiting {
+        until: Instant,
+    },
+    Starting {
+        since: Instant,
+    },
+    Ready {
+        since: Instant,
+    },
+    /// It died; its workers are dying too, and must be gone before the next starts.
+    Ending {
+        until: Instant,
+    },
+}
+
+/// The state machine.
+#[derive(Debug)]
+pub struct State {
+    places: Vec<Place>,
+    workers: usize,
+    template: Template,
+    short_templates: u32,
+    resident: bool,
+    next: Incarnation,
+    stopping: bool,
+    restarts: u64,
+    template_restarts: u64,
+}
+
+impl State {
+    /// A pool of `workers` (1 to [`WORKERS_MAX`]); the first [`Event::Tick`] starts the template.
+    pub fn new(workers: usize, now: Instant) -> State {
+        let workers = workers.clamp(1, WORKERS_MAX);
+        let place = Place { script: false, life: Life::Waiting { until: now }, short_lives: 0 };
+        State {
+            places: vec![place; workers],
+            workers,
+            template: Template::Waiting { until: now },
+            short_templates: 0,
+            resident: false,
+            next: Incarnation::FIRST,
+            stopping: false,
+            restarts: 0,
+            template_restarts: 0,
+        }
+    }
+
+    /// The workers' places, by index.
+    pub fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// Workers that died and were replaced.
+    pub fn restarts(&self) -> u64 {
+        self.restarts
+    }
+
+    /// How often the template was started after the first time.
+    pub fn template_restarts(&self) -> u64 {
+        self.template_restarts
+    }
+
+    /// Whether the application is known to be resident.
+    pub fn is_resident(&self) -> bool {
+        self.resident
+    }
+
+    /// Takes one event; says what to do.
+    #[must_use]
+    pub fn step(&mut self, event: &Event, now: Instant) -> Vec<Action> {
+        let mut actions = Vec::new();
+        match *event {
+            Event::TemplateReady { resident } => {
+                self.template = Template::Ready { since: now };
+                self.resident |= resident;
+            }
+            Event::TemplateDied => self.template_died(now, &mut actions),
+            Event::Forked { index, incarnation, pid } => self.forked(index, incarnation, pid, now),
+            Event::ForkFailed { index } => self.fork_failed(index, now),
+            Event::WorkerDied { pid } => self.worker_died(pid, now, &mut actions),
+            Event::Resident => self.resident = true,
+            Event::ScriptsWait => self.add_script_workers(now),
+            Event::Kill { incarnation } => self.kill(incarnation, &mut actions),
+            Event::Tick => {}
+            Event::Stop => {
+                self.stopping = true;
+                actions.push(Action::StopWorkers);
+            }
+            Event::StopNow => {
+                let pids = self.places.iter().filter_map(Place::process);
+                actions.extend(pids.map(|(pid, ..)| Action::Kill { pid }));
+            }
+        }
+        self.settle(now, &mut actions);
+        actions
+    }
+
+    fn template_died(&mut self, now: Instant, actions: &mut Vec<Action>) {
+        let lived = match self.template {
+            Template::Ready { since } | Template::Starting { since } => now - since,
+            _ => Duration::ZERO,
+        };
+        self.short_templates = count_short(self.short_templates, lived);
+        self.template = Template::Ending { until: now + backoff(self.short_templates) };
+        for (index, place) in self.places.iter_mut().enumerate() {
+            if let Life::Asked { incarnation } = place.life {
+                // It may have forked and not lived to say so; the child died with it.
+                actions.push(Action::Repair { index, incarnation });
+                place.life = Life::Waiting { until: now };
+            }
+        }
+    }
+
+    fn forked(&mut self, index: usize, incarnation: Incarnation, pid: i32, now: Instant) {
+        if let Some(place) = self.places.get_mut(index)
+            && place.life == (Life::Asked { incarnation })
+        {
+            place.life = Life::Alive { incarnation, pid, since: now };
+        }
+    }
+
+    fn fork_failed(&mut self, index: usize, now: Instant) {
+        if let Some(place) = self.places.get_mut(index) {
+            place.short_lives = place.short_lives.saturating_add(1);
+            place.life = Life::Waiting { until: now + backoff(place.short_lives) };
+        }
+    }
+
+    fn worker_died(&mut self, dead: i32, now: Instant, actions: &mut Vec<Action>) {
+        for (index, place) in self.places.iter_mut().enumerate() {
+            let Life::Alive { incarnation, pid, since } = place.life else { continue };
+            if pid != dead {
+                continue;
+            }
+            place.short_lives = count_short(place.short_lives, now - since);
+            place.life = Life::Waiting { until: now + backoff(place.short_lives) };
+            self.restarts += u64::from(!self.stopping);
+            actions.push(Action::Repair { index, incarnation });
+        }
+    }
+
+    fn add_script_workers(&mut self, now: Instant) {
+        let have = self.places.iter().filter(|p| p.script).count();
+        if have > 0 || !self.resident {
+            return;
+        }
+        let add = self.workers.min(WORKERS_MAX - self.places.len());
+        let place = Place { script: true, life: Life::Waiting { until: now }, short_lives: 0 };
+        self.places.extend(std::iter::repeat_n(place, add));
+    }
+
+    fn kill(&self, incarnation: u32, actions: &mut Vec<Action>) {
+        let pids = self.places.iter().filter_map(Place::process);
+        let hit = pids.filter(|(_, life, _)| life.get() == incarnation);
+        actions.extend(hit.map(|(pid, ..)| Action::Kill { pid }));
+    }
+
+    /// What follows from the state alone, whatever the event was.
+    fn settle(&mut self, now: Instant, actions: &mut Vec<Action>) {
+        let alive = self.places.iter().any(|p| matches!(p.life, Life::Alive { .. }));
+        if self.stopping {
+            return self.settle_stop(alive, actions);
+        }
+        match self.template {
+            Template::Waiting { until } if until <= now => {
+                self.template = Template::Starting { since: now };
+                actions.push(Action::StartTemplate);
+            }
+            Template::Ending { until } if !alive => {
+                self.template = Template::Waiting { until };
+                self.template_restarts += 1;
+            }
+            Template::Ready { .. } => self.fork_waiting(now, actions),
+            _ => {}
+        }
+    }
+
+    fn settle_stop(&mut self, alive: bool, actions: &mut Vec<Action>) {
+        let asked = self.places.iter().any(|p| matches!(p.life, Life::Asked { .. }));
+        match self.template {
+            Template::Waiting { .. } if !alive => actions.push(Action::Exit),
+            Template::Ending { .. } if !alive => actions.push(Action::Exit),
+            Template::Ready { .. } | Template::Starting { .. } if !alive && !asked => {
+                actions.push(Action::CloseTemplate);
+            }
+            _ => {}
+        }
+    }
+
+    fn fork_waiting(&mut self, now: Instant, actions: &mut Vec<Action>) {
+        for index in 0..self.places.len() {
+            let place = &mut self.places[index];
+            if !matches!(place.life, Life::Waiting { until } if until <= now) {
+                continue;
+            }
+            let role = match (place.script, self.resident) {
+                (true, _) => Role::Script,
+                (false, true) => Role::Boot,
+                (false, false) => Role::Any,
+            };
+            let incarnation = self.next;
+            self.next = incarnation.next();
+            place.life = Life::Asked { incarnation };
+            actions.push(Action::Fork { index, incarnation, role });
+        }
+    }
+}
+
+fn count_short(before: u32, lived: Duration) -> u32 {
+    if lived < SHORT_LIFE { before.saturating_add(1) } else { 0 }
+}
+
+/// No wait after the first short life: a single kill costs no time.
+fn backoff(short_lives: u32) -> Duration {
+    match short_lives {
+        0 | 1 => Duration::ZERO,
+        n => (BACKOFF_MIN * 2u32.saturating_pow((n - 2).min(10))).min(BACKOFF_MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Bench {
+        state: State,
+        now: Instant,
+    }
+
+    impl Bench {
+        fn new(workers: usize) -> Bench {
+            let now = Instant::now();
+            Bench { state: State::new(workers, now), now }
+        }
+        fn step(&mut self, event: Event) -> Vec<Action> {
+            self.state.step(&event, self.now)
+        }
+        /// A pool whose workers all run; pids are 100 + index.
+        fn started(workers: usize) -> Bench {
+            let mut bench = Bench::new(workers);
+            assert_eq!(bench.step(Event::Tick), [Action::StartTemplate]);
+            let forks = bench.step(Event::TemplateReady { resident: false });
+            assert_eq!(forks.len(), workers);
+            bench.confirm(&forks);
+            bench
+        }
+        fn confirm(&mut self, actions: &[Action]) {
+            for action in actions {
+                if let Action::Fork { index, incarnation, .. } = *action {
+                    let pid = 100 + index as i32;
+                    assert_eq!(self.step(Event::Forked { index, incarnation, pid }), []);
+                }
+            }
+        }
+        fn later(&mut self, time: Duration) -> &mut Bench {
+            self.now += time;
+            self
+        }
+    }
+
+    fn life(number: u32) -> Incarnation {
+        Incarnation::new(number).unwrap()
+    }
+
+    #[test]
+    fn a_dead_worker_is_repaired_and_replaced_at_once() {
+        let mut bench = Bench::started(2);
+        let actions = bench.later(Duration::from_secs(9)).step(Event::WorkerDied { pid: 101 });
+        assert_eq!(
+            actions,
+            [
+                Action::Repair { index: 1, incarnation: life(2) },
+                Action::Fork { index: 1, incarnation: life(3), role: Role::Any },
+            ]
+        );
+        assert_eq!(bench.state.restarts(), 1);
+    }
+
+    #[test]
+    fn short_lives_wait_longer_and_longer_but_never_for_ever() {
+        let mut bench = Bench::started(1);
+        let mut waits = Vec::new();
+        for _ in 0..12 {
+            let mut actions = bench.step(Event::WorkerDied { pid: 100 });
+            let mut waited = Duration::ZERO;
+            while !actions.iter().any(|a| matches!(a, Action::Fork { .. })) {
+                waited += Duration::from_millis(50);
+                actions = bench.later(Duration::from_millis(50)).step(Event::Tick);
+            }
+            waits.push(waited.as_millis());
+            bench.confirm(&actions);
+        }
+        assert_eq!(waits[..5], [0, 50, 100, 200, 400]);
+        assert_eq!(waits[11], 5000);
+    }
+
+    #[test]
+    fn a_dead_template_waits_for_its_workers_before_it_is_replaced() {
+        let mut bench = Bench::started(2);
+        bench.later(Duration::from_secs(9));
+        assert_eq!(bench.step(Event::TemplateDied), []);
+        assert_eq!(bench.step(Event::WorkerDied { pid: 100 }).len(), 1, "only the repair");
+        let last = bench.step(Event::WorkerDied { pid: 101 });
+        assert_eq!(last.len(), 1);
+        assert_eq!(bench.step(Event::Tick), [Action::StartTemplate]);
+        assert_eq!(bench.step(Event::TemplateReady { resident: false }).len(), 2);
+    }
+
+    #[test]
+    fn scripts_beside_a_resident_application_get_workers_of_their_own() {
+        let mut bench = Bench::started(2);
+        assert_eq!(bench.step(Event::ScriptsWait), [], "any worker still runs them");
+        assert_eq!(bench.step(Event::Resident), []);
+        let actions = bench.step(Event::ScriptsWait);
+        let roles: Vec<_> = actions
+            .iter()
+            .filter_map(|a| match a {
+                Action::Fork { role, .. } => Some(*role),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(roles, [Role::Script, Role::Script]);
+        bench.confirm(&actions);
+        assert_eq!(bench.step(Event::ScriptsWait), []);
+        let next = bench.later(Duration::from_secs(9)).step(Event::WorkerDied { pid: 100 });
+        assert!(matches!(next[1], Action::Fork { role: Role::Boot, .. }));
+    }
+
+    #[test]
+    fn only_the_named_life_is_killed() {
+        let mut bench = Bench::started(2);
+        assert_eq!(bench.step(Event::Kill { incarnation: 2 }), [Action::Kill { pid: 101 }]);
+        assert_eq!(bench.step(Event::Kill { incarnation: 77 }), []);
+    }
+
+    #[test]
+    fn stop_ends_workers_then_the_template_then_us() {
+        let mut bench = Bench::started(1);
+        assert_eq!(bench.step(Event::Stop), [Action::StopWorkers]);
+        let actions = bench.step(Event::WorkerDied { pid: 100 });
+        assert!(actions.contains(&Action::CloseTemplate));
+        assert!(!actions.iter().any(|a| matches!(a, Action::Fork { .. })));
+        assert_eq!(bench.step(Event::TemplateDied), [Action::Exit]);
+    }
+
+    #[test]
+    fn a_fork_that_comes_after_its_template_died_is_forgotten() {
+        let mut bench = Bench::new(1);
+        let _ = bench.step(Event::Tick);
+        let forks = bench.step(Event::TemplateReady { resident: false });
+        let Action::Fork { index, incarnation, .. } = forks[0] else { panic!("{forks:?}") };
+        let repair = Action::Repair { index, incarnation };
+        assert_eq!(bench.step(Event::TemplateDied), [repair]);
+        let _ = bench.step(Event::Forked { index, incarnation, pid: 100 });
+        assert_eq!(bench.state.places()[0].process(), None);
+    }
+}

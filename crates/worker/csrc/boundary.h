@@ -1,0 +1,64 @@
+/* The line between Rust and PHP. Everything that crosses it is declared here.
+ *
+ * Rule: a PHP function that can bail out (longjmp) is called only from C, inside a zend_try of this
+ * directory; the Rust functions below never call PHP. So no jump ever crosses a Rust frame. */
+#ifndef SAMOVAR_BOUNDARY_H
+#define SAMOVAR_BOUNDARY_H
+
+#include "request.h"
+
+/* ---- Rust calls C -------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *ini_file;    /* instead of the built-in php.ini; NULL: that one */
+    const char *ini_entries; /* lines `key=value`, stronger than every file; must outlive the process */
+    const char *app_script;  /* the front controller, "" for none */
+} samovar_options;
+
+/* Starts the engine once, in the template. 0, or -1 after PHP has said why. */
+int samovar_php_startup(const samovar_options *options);
+/* Ends it: for the template's own end only. */
+void samovar_php_shutdown(void);
+/* PHP_VERSION of the libphp that was loaded, and of the headers this was built with. */
+const char *samovar_php_version(void);
+const char *samovar_php_built_for(void);
+
+enum {
+    SAMOVAR_RUN_DONE = 0,   /* the script ran and ended */
+    SAMOVAR_RUN_STOP = 1,   /* it was resident until the server stopped */
+    SAMOVAR_RUN_RESTART = 2 /* it was resident until a fatal error: boot it again */
+};
+
+/* Runs the script of the request `head` (script model); stays inside when it becomes resident.
+ * The request is finished when this returns. */
+int samovar_php_run(const samovar_head *head);
+/* Runs the front controller without a request, for its Samovar\serve() to take some.
+ * SAMOVAR_RUN_DONE: it ended without calling serve(). */
+int samovar_php_boot(void);
+
+/* ---- C calls Rust -------------------------------------------------------------------------- */
+
+/* Resident model: waits for the next request; NULL when the server stops. */
+const samovar_head *samovar_take(void);
+/* The application has called Samovar\serve(). */
+void samovar_resident(void);
+/* Reads the request body; 0 at its end, or when the client has gone. Blocks. */
+size_t samovar_read_body(char *to, size_t room);
+/* Sets the answer's head: lines "Name: value\n". 0, or -1 when they are too long. */
+int samovar_put_head(int status, const char *lines, size_t len);
+/* Appends to the answer's body. 0, or -1 when the client has gone. Blocks on backpressure. */
+int samovar_write(const char *bytes, size_t len);
+/* Sends what there is. 0, or -1 when the client has gone. */
+int samovar_flush(void);
+/* The client's answer is complete; the request goes on. */
+void samovar_end_answer(void);
+/* The client's answer is broken: its connection is cut. */
+void samovar_abort_answer(void);
+/* 1 when the client has gone. */
+int samovar_is_cancelled(void);
+/* The request is over; its memory in the slot is the front's again. */
+void samovar_finish(size_t peak_bytes);
+/* One message for the log, with the id of the request ("" for none). */
+void samovar_log(const char *message, size_t len, const char *request_id);
+
+#endif

@@ -1,0 +1,344 @@
+/* activate, run, write: the SAPI module, PHP's view of the server, and the script model.
+ *
+ * Behaviour follows php-src sapi/fpm/fpm/fpm_main.c, whose answers are what applications expect. */
+#include "samovar.h"
+#include <php_ini.h>
+#include <zend_exceptions.h>
+#include <zend_signal.h>
+#include <zend_stream.h>
+#include <ext/standard/basic_functions.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+const samovar_head *samovar_current;
+bool samovar_answered;
+const char *samovar_app_script = "";
+
+static const char SAPI_NAME[] = "samovar";
+/* opcache looks for a known name when extensions start; the real one is put back afterwards. */
+static const char OPCACHE_KNOWS[] = "fpm-fcgi";
+
+/* ---- log ----------------------------------------------------------------------------------- */
+
+static const char *request_id(void) {
+    return samovar_current ? samovar_text(samovar_current, samovar_current->request_id) : "";
+}
+
+static void log_message(const char *message, int syslog_type) {
+    (void)syslog_type;
+    samovar_log(message, strlen(message), request_id());
+}
+
+void samovar_note(const char *format, ...) {
+    char line[1024];
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (len > 0) {
+        samovar_log(line, MIN((size_t)len, sizeof line - 1), request_id());
+    }
+}
+
+/* ---- write --------------------------------------------------------------------------------- */
+
+static size_t ub_write(const char *bytes, size_t len) {
+    if (!samovar_current) {
+        /* Output of a boot has no reader: it goes to the log, so that nobody searches for it. */
+        samovar_log(bytes, len, "");
+        return len;
+    }
+    if (samovar_answered) {
+        /* As php-fpm after fastcgi_finish_request(): the connection is closed. */
+        php_handle_aborted_connection();
+        return 0;
+    }
+    if (samovar_write(bytes, len) != 0) {
+        php_handle_aborted_connection();
+        return 0;
+    }
+    return len;
+}
+
+static void flush(void *server_context) {
+    (void)server_context;
+    if (!samovar_current || samovar_answered) {
+        return;
+    }
+    /* PHP calls this with headers pending when nothing was echoed yet. */
+    if (!SG(headers_sent)) {
+        sapi_send_headers();
+    }
+    if (samovar_flush() != 0) {
+        php_handle_aborted_connection();
+    }
+}
+
+typedef struct {
+    char *at;
+    size_t len, room;
+} lines;
+
+static void add_line(lines *out, const char *header, size_t len) {
+    if (out->len + len + 1 > out->room) {
+        out->room = MAX(out->room * 2, out->len + len + 1);
+        out->at = erealloc(out->at, out->room);
+    }
+    memcpy(out->at + out->len, header, len);
+    out->at[out->len + len] = '\n';
+    out->len += len + 1;
+}
+
+static bool is_named(const sapi_header_struct *h, const char *name, size_t len) {
+    return h->header_len > len && strncasecmp(h->header, name, len) == 0;
+}
+#define IS_NAMED(h, name) is_named(h, name, sizeof(name) - 1)
+
+/* The status that nginx + php-fpm would answer with: a status line beats a "Status:" header beats the code,
+ * but with code 200 the header beats all (fpm_main.c, sapi_cgi_send_headers). */
+static int answer_status(sapi_headers_struct *headers) {
+    int code = SG(sapi_headers).http_response_code;
+    const char *line = SG(sapi_headers).http_status_line;
+    const char *space = line ? strchr(line, ' ') : NULL;
+    if (code != 200 && space && space - line >= 5 && strncasecmp(line, "HTTP/", 5) == 0) {
+        return atoi(space + 1);
+    }
+    for (zend_llist_element *e = headers->headers.head; e; e = e->next) {
+        const sapi_header_struct *h = (const sapi_header_struct *)e->data;
+        if (IS_NAMED(h, "Status:")) {
+            return atoi(h->header + sizeof("Status:") - 1);
+        }
+    }
+    return code;
+}
+
+static int send_headers(sapi_headers_struct *headers) {
+    if (!samovar_current || samovar_answered || SG(request_info).no_headers) {
+        return SAPI_HEADER_SENT_SUCCESSFULLY;
+    }
+    char first[2048];
+    lines out = {first, 0, sizeof first};
+    bool on_heap = false;
+    int status = answer_status(headers);
+    if (status < 100 || status > 999) {
+        status = 200;
+    }
+    for (zend_llist_element *e = headers->headers.head; e; e = e->next) {
+        const sapi_header_struct *h = (const sapi_header_struct *)e->data;
+        bool dropped = h->header_len == 0 || IS_NAMED(h, "Status:") ||
+                       (status == 304 && IS_NAMED(h, "Content-Type:"));
+        if (dropped) {
+            continue;
+        }
+        if (!on_heap && out.len + h->header_len + 1 > out.room) {
+            char *heap = emalloc(out.room * 4);
+            memcpy(heap, out.at, out.len);
+            out = (lines){heap, out.len, out.room * 4};
+            on_heap = true;
+        }
+        add_line(&out, h->header, h->header_len);
+    }
+    int failed = samovar_put_head(status, out.at, out.len);
+    if (failed) {
+        samovar_note("PHP Samovar: the answer's headers are too long (%zu bytes, at most 32768); "
+                     "answering 500",
+                     out.len);
+        samovar_put_head(500, "", 0);
+    }
+    if (on_heap) {
+        efree(out.at);
+    }
+    return SAPI_HEADER_SENT_SUCCESSFULLY;
+}
+
+/* ---- read ---------------------------------------------------------------------------------- */
+
+static size_t read_post(char *to, size_t count) {
+    if (!samovar_current) {
+        return 0;
+    }
+    size_t have = 0;
+    while (have < count) {
+        size_t n = samovar_read_body(to + have, count - have);
+        if (n == 0) {
+            break;
+        }
+        have += n;
+    }
+    return have;
+}
+
+static char *read_cookies(void) {
+    return samovar_current ? (char *)samovar_optional(samovar_current, samovar_current->cookie) : NULL;
+}
+
+/* ---- module -------------------------------------------------------------------------------- */
+
+static int activate(void) {
+    const samovar_head *r = samovar_current;
+    if (samovar_serving) {
+        return SUCCESS; /* Its .user.ini files were read at boot. */
+    }
+    if (r) {
+        samovar_user_ini_activate(samovar_text(r, r->document_root), r->document_root.len,
+                                  samovar_text(r, r->script_filename));
+    } else {
+        const char *name = strrchr(samovar_app_script, '/');
+        size_t len = name ? (size_t)(name - samovar_app_script) : 0;
+        samovar_user_ini_activate(samovar_app_script, len, samovar_app_script);
+    }
+    return SUCCESS;
+}
+
+static void ini_default(HashTable *ini, const char *name, const char *value) {
+    zval zv;
+    ZVAL_NEW_STR(&zv, zend_string_init(value, strlen(value), 1));
+    zend_hash_str_update(ini, name, strlen(name), &zv);
+}
+
+/* What php-fpm sets before php.ini is read. */
+static void ini_defaults(HashTable *ini) {
+    ini_default(ini, "display_errors", "1");
+}
+
+static int startup(sapi_module_struct *module) {
+    return php_module_startup(module, &samovar_module_entry);
+}
+
+static sapi_module_struct module = {
+    (char *)SAPI_NAME,
+    "Samovar",
+    startup,
+    php_module_shutdown_wrapper,
+    activate,
+    NULL, /* deactivate */
+    ub_write,
+    flush,
+    NULL, /* get_stat */
+    samovar_getenv,
+    php_error,
+    NULL, /* header_handler */
+    send_headers,
+    NULL, /* send_header */
+    read_post,
+    read_cookies,
+    samovar_register_variables,
+    log_message,
+    NULL, /* get_request_time */
+    NULL, /* terminate_process */
+    STANDARD_SAPI_MODULE_PROPERTIES};
+
+int samovar_php_startup(const samovar_options *options) {
+    signal(SIGPIPE, SIG_IGN);
+    zend_signal_startup();
+    samovar_app_script = options->app_script;
+    module.ini_defaults = ini_defaults;
+    module.php_ini_path_override = (char *)options->ini_file;
+    module.php_ini_ignore_cwd = 1;
+    sapi_startup(&module);
+    module.ini_entries = (char *)options->ini_entries;
+    /* PHP_SAPI is registered from this name before the extensions start; the MINIT of our module swaps
+     * it for one that opcache knows, and here the real one returns. */
+    if (module.startup(&module) == FAILURE) {
+        return -1;
+    }
+    sapi_module.name = (char *)SAPI_NAME;
+    samovar_variables_startup();
+    samovar_wrap_functions();
+    return 0;
+}
+
+void samovar_swap_sapi_name(void);
+void samovar_swap_sapi_name(void) {
+    sapi_module.name = (char *)OPCACHE_KNOWS;
+}
+
+void samovar_php_shutdown(void) {
+    php_module_shutdown();
+    sapi_shutdown();
+}
+
+const char *samovar_php_version(void) {
+    zval *version = zend_get_constant_str("PHP_VERSION", sizeof("PHP_VERSION") - 1);
+    return version && Z_TYPE_P(version) == IS_STRING ? Z_STRVAL_P(version) : "unknown";
+}
+
+const char *samovar_php_built_for(void) {
+    return PHP_VERSION;
+}
+
+/* ---- the script model ---------------------------------------------------------------------- */
+
+void samovar_fill_request_info(const samovar_head *r) {
+    sapi_request_info *info = &SG(request_info);
+    const char *content_type = samovar_optional(r, r->content_type);
+    SG(server_context) = (void *)r;
+    SG(sapi_headers).http_response_code = 200;
+    info->request_method = samovar_text(r, r->method);
+    info->request_uri = (char *)samovar_text(r, r->script_name);
+    info->query_string = (char *)samovar_text(r, r->query);
+    info->path_translated = (char *)samovar_text(r, r->script_filename);
+    info->content_type = content_type ? content_type : "";
+    info->content_length = r->content_length < 0 ? 0 : r->content_length;
+    info->proto_num = 1001;
+    php_handle_auth_data(samovar_optional(r, r->authorization));
+}
+
+static void forget_request_info(void) {
+    sapi_request_info *info = &SG(request_info);
+    SG(server_context) = NULL;
+    info->request_method = NULL;
+    info->request_uri = NULL;
+    info->query_string = NULL;
+    info->path_translated = NULL;
+    info->content_type = NULL;
+    info->content_length = 0;
+    info->cookie_data = NULL;
+}
+
+static void execute(const char *script) {
+    zend_file_handle file;
+    zend_first_try {
+        zend_stream_init_filename(&file, script);
+        file.primary_script = true;
+        php_execute_script(&file);
+        zend_destroy_file_handle(&file);
+    }
+    zend_end_try();
+}
+
+/* Runs `script` as one PHP request; whatever client request is still open at its end is finished. */
+static int run(const char *script, bool is_boot) {
+    samovar_answered = false;
+    samovar_outcome = SAMOVAR_RUN_DONE;
+    if (php_request_startup() == SUCCESS) {
+        if (is_boot) {
+            SG(headers_sent) = 1;
+            SG(request_info).no_headers = 1;
+            php_output_end_all();
+        }
+        execute(script);
+    }
+    php_request_shutdown(NULL);
+    if (samovar_current) {
+        samovar_current = NULL;
+        samovar_finish(samovar_peak_bytes);
+    }
+    forget_request_info();
+    return samovar_outcome;
+}
+
+int samovar_php_run(const samovar_head *head) {
+    samovar_current = head;
+    samovar_fill_request_info(head);
+    return run(samovar_text(head, head->script_filename), false);
+}
+
+int samovar_php_boot(void) {
+    samovar_current = NULL;
+    forget_request_info();
+    SG(sapi_headers).http_response_code = 200;
+    SG(request_info).path_translated = (char *)samovar_app_script;
+    return run(samovar_app_script, true);
+}

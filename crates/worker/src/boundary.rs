@@ -1,0 +1,299 @@
+//! The Rust half of csrc/boundary.h: what PHP calls of the ring, and the calls into PHP.
+//!
+//! One process, one thread, one request: the exchange lives in a `static` that only these functions reach.
+//! None of them calls PHP, so that no longjmp can pass through a Rust frame.
+
+use crate::log;
+use samovar_ring::{Lane, Ledger, Model, SlotIndex, Take, WorkerEnd, WorkerState, monotonic_ns};
+use std::cell::UnsafeCell;
+use std::ffi::{CStr, CString, c_char, c_int};
+
+#[repr(C)]
+struct RawOptions {
+    ini_file: *const c_char,
+    ini_entries: *const c_char,
+    app_script: *const c_char,
+}
+
+/// An opaque request head in the slot.
+#[repr(C)]
+pub(crate) struct Head {
+    _opaque: [u8; 0],
+}
+
+unsafe extern "C" {
+    fn samovar_php_startup(options: *const RawOptions) -> c_int;
+    fn samovar_php_shutdown();
+    fn samovar_php_version() -> *const c_char;
+    fn samovar_php_built_for() -> *const c_char;
+    fn samovar_php_run(head: *const Head) -> c_int;
+    fn samovar_php_boot() -> c_int;
+}
+
+/// How a run of a script ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It ran and ended.
+    Done,
+    /// It was resident until the server stopped.
+    Stop,
+    /// It was resident until a fatal error.
+    Restart,
+}
+
+impl Outcome {
+    fn from_c(code: c_int) -> Outcome {
+        match code {
+            1 => Outcome::Stop,
+            2 => Outcome::Restart,
+            _ => Outcome::Done,
+        }
+    }
+}
+
+/// The worker's end of the ring and the request it runs.
+struct Exchange {
+    ring: WorkerEnd,
+    lanes: &'static [Lane],
+    slot: Option<SlotIndex>,
+    submitted_ns: u64,
+    taken_ns: u64,
+    cpu_ns: u64,
+    body: Vec<u8>,
+}
+
+struct Global(UnsafeCell<Option<Exchange>>);
+// SAFETY: the worker process has one thread; `with` hands out one reference at a time, because no function
+// called inside it comes back here (none calls PHP).
+unsafe impl Sync for Global {}
+static EXCHANGE: Global = Global(UnsafeCell::new(None));
+
+fn with<R>(f: impl FnOnce(&mut Exchange) -> R) -> Option<R> {
+    // SAFETY: see `Global`: single thread, not re-entered.
+    let exchange = unsafe { &mut *EXCHANGE.0.get() };
+    exchange.as_mut().map(f)
+}
+
+/// After the fork: from now on PHP's calls go to this end of the ring.
+pub(crate) fn install(ring: WorkerEnd, lanes: &'static [Lane]) {
+    let exchange = Exchange {
+        ring,
+        lanes,
+        slot: None,
+        submitted_ns: 0,
+        taken_ns: 0,
+        cpu_ns: thread_cpu_ns(),
+        body: Vec::with_capacity(samovar_ring::BODY_BYTES),
+    };
+    // SAFETY: see `Global`; nothing else has run in this process yet.
+    unsafe { *EXCHANGE.0.get() = Some(exchange) };
+}
+
+/// Takes a request from the worker's lanes; `None` when the server stops.
+pub(crate) fn take() -> Option<*const Head> {
+    with(Exchange::take).flatten()
+}
+
+/// Reports what the worker does.
+pub(crate) fn report(state: WorkerState) {
+    with(|x| x.ring.report_state(state));
+}
+
+/// Reports that the application is not resident (any more).
+pub(crate) fn report_script_model(lanes: &'static [Lane]) {
+    with(|x| {
+        x.lanes = lanes;
+        x.ring.report_model(Model::Script);
+    });
+}
+
+impl Exchange {
+    fn take(&mut self) -> Option<*const Head> {
+        match self.ring.take(self.lanes) {
+            Take::Request(slot, submitted_ns) => {
+                self.slot = Some(slot);
+                self.submitted_ns = submitted_ns;
+                self.taken_ns = monotonic_ns();
+                Some(self.ring.request(slot).cast())
+            }
+            Take::Stop => None,
+        }
+    }
+
+    fn finish(&mut self, peak_bytes: u64) {
+        let Some(slot) = self.slot.take() else { return };
+        let (now, cpu) = (monotonic_ns(), thread_cpu_ns());
+        let ledger = Ledger {
+            queue_ns: self.taken_ns.saturating_sub(self.submitted_ns),
+            run_ns: now.saturating_sub(self.taken_ns),
+            cpu_ns: cpu.saturating_sub(self.cpu_ns),
+            peak_bytes,
+        };
+        // One reading a request: waiting costs no CPU, so a request begins where the former one ended.
+        self.cpu_ns = cpu;
+        self.ring.finish(slot, &ledger);
+    }
+}
+
+fn thread_cpu_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: fills a local; the clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut now) };
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
+// ---- Rust calls PHP ------------------------------------------------------------------------------
+
+/// The C strings that PHP keeps pointers to for the life of the process.
+pub(crate) struct PhpOptions {
+    pub(crate) ini_file: Option<CString>,
+    pub(crate) ini_entries: CString,
+    pub(crate) app: CString,
+}
+
+/// Starts the engine. The options are leaked: PHP points into them for ever.
+pub(crate) fn php_startup(options: PhpOptions) -> Result<(), &'static str> {
+    let options: &'static PhpOptions = Box::leak(Box::new(options));
+    let raw = RawOptions {
+        ini_file: options.ini_file.as_ref().map_or(std::ptr::null(), |f| f.as_ptr()),
+        ini_entries: options.ini_entries.as_ptr(),
+        app_script: options.app.as_ptr(),
+    };
+    // SAFETY: all strings live for ever; called once, before any other PHP call, on the only thread.
+    match unsafe { samovar_php_startup(&raw const raw) } {
+        0 => Ok(()),
+        _ => Err("PHP did not start; its messages stand above"),
+    }
+}
+
+/// Ends the engine.
+pub(crate) fn php_shutdown() {
+    // SAFETY: after `php_startup`, outside any request.
+    unsafe { samovar_php_shutdown() };
+}
+
+/// Version of the loaded libphp.
+pub(crate) fn php_version() -> String {
+    // SAFETY: after `php_startup`.
+    let version = unsafe { samovar_php_version() };
+    // SAFETY: a NUL-terminated string of the running engine, or a literal.
+    unsafe { CStr::from_ptr(version) }.to_string_lossy().into_owned()
+}
+
+/// Version of the headers this binary was compiled with.
+pub(crate) fn php_built_for() -> String {
+    // SAFETY: only returns a literal.
+    let version = unsafe { samovar_php_built_for() };
+    // SAFETY: a literal of the C part.
+    unsafe { CStr::from_ptr(version) }.to_string_lossy().into_owned()
+}
+
+/// Runs the script of a request that [`take`] returned.
+pub(crate) fn php_run(head: *const Head) -> Outcome {
+    // SAFETY: `head` is the slot's request area, which stays ours until `samovar_finish`.
+    Outcome::from_c(unsafe { samovar_php_run(head) })
+}
+
+/// Runs the front controller without a request.
+pub(crate) fn php_boot() -> Outcome {
+    // SAFETY: after `php_startup`, outside any request.
+    Outcome::from_c(unsafe { samovar_php_boot() })
+}
+
+// ---- PHP calls Rust ------------------------------------------------------------------------------
+
+#[unsafe(no_mangle)]
+extern "C" fn samovar_take() -> *const Head {
+    take().unwrap_or(std::ptr::null())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn samovar_resident() {
+    with(|x| {
+        // A resident application cannot run other scripts: they would share its globals.
+        x.lanes = &[Lane::App];
+        x.ring.report_model(Model::Resident);
+    });
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn samovar_read_body(to: *mut c_char, room: usize) -> usize {
+    with(|x| {
+        let Some(slot) = x.slot else { return 0 };
+        if x.ring.read_body(slot, room, &mut x.body).is_err() {
+            return 0;
+        }
+        // SAFETY: `read_body` appended at most `room` bytes, and the caller's buffer has that room.
+        unsafe { std::ptr::copy_nonoverlapping(x.body.as_ptr(), to.cast(), x.body.len()) };
+        x.body.len()
+    })
+    .unwrap_or(0)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn samovar_put_head(status: c_int, lines: *const c_char, len: usize) -> c_int {
+    // SAFETY: boundary.h: `lines` has `len` bytes.
+    let lines = unsafe { slice(lines, len) };
+    let status = u16::try_from(status).unwrap_or(500);
+    status_of(with(|x| x.slot.is_some_and(|slot| x.ring.put_head(slot, status, lines))))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn samovar_write(bytes: *const c_char, len: usize) -> c_int {
+    // SAFETY: boundary.h: `bytes` has `len` bytes.
+    let bytes = unsafe { slice(bytes, len) };
+    status_of(with(|x| x.slot.is_some_and(|slot| x.ring.write_body(slot, bytes).is_ok())))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn samovar_flush() -> c_int {
+    status_of(with(|x| x.slot.is_some_and(|slot| x.ring.flush(slot).is_ok())))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn samovar_end_answer() {
+    // A client that has gone needs no end.
+    with(|x| x.slot.map(|slot| x.ring.end_answer(slot)));
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn samovar_abort_answer() {
+    with(|x| {
+        if let Some(slot) = x.slot {
+            x.ring.abort_answer(slot);
+        }
+    });
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn samovar_is_cancelled() -> c_int {
+    c_int::from(with(|x| x.slot.is_some_and(|slot| x.ring.is_cancelled(slot))).unwrap_or(false))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn samovar_finish(peak_bytes: usize) {
+    with(|x| x.finish(peak_bytes as u64));
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn samovar_log(message: *const c_char, len: usize, id: *const c_char) {
+    // SAFETY: boundary.h: `message` has `len` bytes.
+    let message = String::from_utf8_lossy(unsafe { slice(message, len) });
+    // SAFETY: boundary.h: `id` is NUL-terminated.
+    let id = unsafe { CStr::from_ptr(id) }.to_string_lossy();
+    log::write(&message, &id);
+}
+
+fn status_of(done: Option<bool>) -> c_int {
+    if done == Some(true) { 0 } else { -1 }
+}
+
+/// # Safety
+/// `at` must have `len` readable bytes while the result is used.
+unsafe fn slice<'a>(at: *const c_char, len: usize) -> &'a [u8] {
+    if len == 0 {
+        return &[];
+    }
+    // SAFETY: promised by the caller.
+    unsafe { std::slice::from_raw_parts(at.cast(), len) }
+}

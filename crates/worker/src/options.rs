@@ -1,0 +1,86 @@
+//! The command line of `samovar-php`: what the supervisor tells the template.
+
+use crate::{boundary, ini};
+use lexopt::prelude::*;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+/// What the template needs to know.
+pub(crate) struct Options {
+    /// `SOCK_SEQPACKET` to the supervisor.
+    pub(crate) channel: OwnedFd,
+    /// The ring's memory file.
+    pub(crate) ring: OwnedFd,
+    /// The eventfd that wakes the front.
+    pub(crate) bell: OwnedFd,
+    /// Front controller, empty for none.
+    pub(crate) app: String,
+    /// php.ini instead of the built-in one.
+    pub(crate) php_ini: Option<String>,
+    /// Settings stronger than php.ini, as ini lines.
+    pub(crate) ini_entries: String,
+    /// Log lines as JSON.
+    pub(crate) json_log: bool,
+}
+
+pub(crate) enum Invocation {
+    Template(Options),
+    Print(String),
+}
+
+const USAGE: &str = "\
+samovar-php: the worker process of Samovar; `samovar serve` starts it.
+
+  --version              the PHP version it was built for
+  --channel FD           socket to the supervisor
+  --ring FD, --bell FD   the shared-memory ring and its eventfd
+  --app FILE             front controller
+  --php-ini FILE         php.ini instead of the built-in one
+  --define KEY=VALUE     a setting stronger than php.ini; may be repeated
+  --json-log             log lines as JSON";
+
+pub(crate) fn parse() -> Result<Invocation, lexopt::Error> {
+    let (mut channel, mut ring, mut bell) = (None, None, None);
+    let (mut app, mut php_ini, mut json_log) = (String::new(), None, false);
+    let mut ini_entries = String::new();
+    let mut parser = lexopt::Parser::from_env();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Long("channel") => channel = Some(parser.value()?.parse()?),
+            Long("ring") => ring = Some(parser.value()?.parse()?),
+            Long("bell") => bell = Some(parser.value()?.parse()?),
+            Long("app") => app = parser.value()?.string()?,
+            Long("php-ini") => php_ini = Some(parser.value()?.string()?),
+            Long("define") => ini_entries.push_str(&ini::line(&parser.value()?.string()?)),
+            Long("json-log") => json_log = true,
+            Long("version") => {
+                let text = format!(
+                    "samovar-php {} (PHP {})",
+                    env!("CARGO_PKG_VERSION"),
+                    boundary::php_built_for()
+                );
+                return Ok(Invocation::Print(text));
+            }
+            Short('h') | Long("help") => return Ok(Invocation::Print(USAGE.into())),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Invocation::Template(Options {
+        channel: inherited(channel, "--channel")?,
+        ring: inherited(ring, "--ring")?,
+        bell: inherited(bell, "--bell")?,
+        app,
+        php_ini,
+        ini_entries,
+        json_log,
+    }))
+}
+
+fn inherited(fd: Option<i32>, name: &str) -> Result<OwnedFd, lexopt::Error> {
+    let fd = fd.ok_or_else(|| format!("missing {name}"))?;
+    // SAFETY: F_GETFD only asks whether the number is an open descriptor.
+    if unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
+        return Err(format!("{name} {fd} is no open descriptor").into());
+    }
+    // SAFETY: open (just asked), and the supervisor passed it for us to own.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
