@@ -1,2 +1,27 @@
-//! cli
-fn main() {}
+//! The command `samovar`: one file per subcommand, this one picks it.
+
+mod args;
+mod control;
+mod logging;
+mod serve;
+mod status;
+mod stop;
+
+use args::Invocation;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let result = match args::parse() {
+        Ok(Invocation::Serve(settings)) => serve::run(&settings),
+        Ok(Invocation::Status { json, control }) => status::run(control, json),
+        Ok(Invocation::Stop { control }) => stop::run(control),
+        Err(refused) => return refused.report(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("samovar: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -3,9 +3,10 @@
 use std::path::Path;
 use toml_edit::{Array, Document, Item, Key, TableLike, Value};
 
+use crate::names;
 use crate::problem::Problem;
 use crate::setting::{Kind, Setting};
-use crate::table::{self, SETTINGS};
+use crate::table::SETTINGS;
 use crate::typed::{Origin, Shape, Typed};
 
 /// Reads the text of `file`; what cannot be read becomes a problem.
@@ -36,8 +37,8 @@ fn syntax_error(file: &Path, text: &str, error: &toml_edit::TomlError) -> Proble
 
 /// Lines are counted from 1.
 fn line_of(text: &str, offset: usize) -> usize {
-    let before = &text.as_bytes()[..offset.min(text.len())];
-    1 + before.iter().filter(|byte| **byte == b'\n').count()
+    let before = text.get(..offset).unwrap_or(text);
+    1 + before.matches('\n').count()
 }
 
 struct Reader<'a> {
@@ -56,7 +57,7 @@ impl Reader<'_> {
             let line = self.line(table.key(name), item);
             if let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) {
                 self.setting(setting, &key, line, item);
-            } else if table::groups().any(|group| group == key) {
+            } else if names::groups().any(|group| group == key) {
                 self.group(&key, line, item);
             } else {
                 self.problems.push(unknown_key(self.file, line, &key));
@@ -88,12 +89,11 @@ impl Reader<'_> {
     fn pairs(&mut self, setting: &'static Setting, prefix: &str, table: &dyn TableLike) {
         for (name, item) in table.iter() {
             let key = format!("{prefix}.{name}");
-            match item.as_table_like() {
-                Some(inner) => self.pairs(setting, &key, inner),
-                None => {
-                    let line = self.line(table.key(name), item);
-                    self.value(setting, &key, line, item.as_value());
-                }
+            if let Some(inner) = item.as_table_like() {
+                self.pairs(setting, &key, inner);
+            } else {
+                let line = self.line(table.key(name), item);
+                self.value(setting, &key, line, item.as_value());
             }
         }
     }
@@ -111,7 +111,7 @@ impl Reader<'_> {
             let directive = key.strip_prefix(setting.key).unwrap_or(key).trim_start_matches('.');
             text = format!("{directive}={}", ini_value(&text, shape));
         }
-        let raw = value.and_then(Value::span).map_or("[…]".to_owned(), |span| self.excerpt(span));
+        let raw = value.and_then(Value::span).map_or("{…}".to_owned(), |span| self.excerpt(span));
         let origin = Origin::File { file: self.file.to_owned(), line, key: key.to_owned() };
         let base = self.base.to_owned();
         self.typed.push(Typed { setting, text, raw, shape, origin, base });
@@ -145,9 +145,9 @@ impl Reader<'_> {
 }
 
 fn unknown_key(file: &Path, line: usize, key: &str) -> Problem {
-    let hint = match table::nearest_key(key) {
+    let hint = match names::nearest_key(key) {
         Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => format!("known here: {}", table::siblings(key).join(", ")),
+        None => format!("known here: {}", names::siblings(key).join(", ")),
     };
     Problem::new(format!("{}:{line}: unknown key `{key}`", file.display()), hint).at_line(line)
 }

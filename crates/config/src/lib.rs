@@ -13,6 +13,7 @@
 pub mod control;
 pub mod docs;
 mod file;
+pub mod names;
 pub mod php;
 mod problem;
 mod resolve;

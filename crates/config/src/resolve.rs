@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::problem::Problem;
 use crate::setting::{Kind, Preset, Setting};
-use crate::settings::{Listen, Settings};
+use crate::settings::Settings;
 use crate::sources::Sources;
 use crate::typed::{Shape, Typed};
 
@@ -44,8 +44,7 @@ pub(crate) fn lay(
 fn read(typed: &Typed, settings: &mut Settings) -> Option<Problem> {
     let kind = &typed.setting.kind;
     let allowed = kind.takes(typed.shape)
-        && (typed.shape == Shape::Empty
-            || kind.set(settings, &typed.text, &typed.base).is_some());
+        && (typed.shape == Shape::Empty || kind.set(settings, &typed.text, &typed.base).is_some());
     (!allowed).then(|| typed.refused())
 }
 
@@ -96,9 +95,9 @@ fn default_root(cwd: &Path) -> PathBuf {
 
 /// `listen = []` is the one way to get here with none.
 pub(crate) fn listen(settings: &mut Settings, _: &Sources) -> Result<(), Wrong> {
-    let Some(Listen { .. }) = settings.listen.first() else {
+    if settings.listen.is_empty() {
         return Err(("is not allowed".to_owned(), "it takes at least one address".to_owned()));
-    };
+    }
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! What one entry of the table holds, and what each kind of value allows.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::settings::Settings;
@@ -126,6 +126,13 @@ pub enum Kind {
         /// Where it goes.
         set: fn(&mut Settings, usize),
     },
+    /// A path; relative ones start at the file's folder, else at the working directory.
+    Path {
+        /// What is allowed, for people.
+        allowed: &'static str,
+        /// Where it goes, made absolute.
+        set: fn(&mut Settings, PathBuf),
+    },
     /// Any other text; `set` refuses what is not allowed with `None`.
     Text {
         /// What is allowed, for people.
@@ -181,7 +188,8 @@ impl Kind {
                 format!("a time from `1ms` to `24h`, such as `500ms`, `30s` or `2m`{zero}")
             }
             Kind::Word { words, .. } => one_of(words),
-            Kind::Text { allowed, .. }
+            Kind::Path { allowed, .. }
+            | Kind::Text { allowed, .. }
             | Kind::List { allowed, .. }
             | Kind::Pairs { allowed, .. } => (*allowed).to_owned(),
         }
@@ -201,7 +209,9 @@ impl Kind {
             Kind::PerCore { .. } | Kind::Size { .. } | Kind::Timeout { .. } => {
                 matches!(shape, Untyped | Integer | String)
             }
-            Kind::Word { .. } | Kind::Text { .. } => matches!(shape, Untyped | String),
+            Kind::Word { .. } | Kind::Path { .. } | Kind::Text { .. } => {
+                matches!(shape, Untyped | String)
+            }
             Kind::List { .. } => matches!(shape, Untyped | String | Empty),
             Kind::Pairs { .. } => matches!(shape, Untyped | String | Integer | Boolean),
         }
@@ -225,6 +235,9 @@ impl Kind {
             }
             Kind::Word { words, set } => {
                 set(settings, words.iter().position(|word| *word == text)?);
+            }
+            Kind::Path { set, .. } => {
+                set(settings, (!text.is_empty()).then(|| base.join(text))?);
             }
             Kind::Text { set, .. } => set(settings, text, base)?,
             Kind::List { push, .. } => push(settings, text)?,

@@ -6,10 +6,21 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Declares a struct of settings with `blank()`, the sheet onto which the table's defaults are laid.
+/// The sheet onto which the table's defaults are laid.
 ///
 /// Not `Default`: a blank sheet (0 workers, no time-outs) is no set of defaults, and nobody outside
 /// this crate should get hold of one.
+pub(crate) trait Blank {
+    fn blank() -> Self;
+}
+
+impl<T: Default> Blank for T {
+    fn blank() -> T {
+        T::default()
+    }
+}
+
+/// Declares a struct of settings that can be [`Blank`].
 macro_rules! sheet {
     ($(#[$meta:meta])* pub struct $name:ident {
         $($(#[$field_meta:meta])* pub $field:ident: $type:ty,)*
@@ -20,9 +31,9 @@ macro_rules! sheet {
             $($(#[$field_meta])* pub $field: $type,)*
         }
 
-        impl $name {
-            pub(crate) fn blank() -> $name {
-                $name { $($field: Default::default(),)* }
+        impl Blank for $name {
+            fn blank() -> $name {
+                $name { $($field: Blank::blank(),)* }
             }
         }
     };

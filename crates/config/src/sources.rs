@@ -5,11 +5,12 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use crate::file;
+use crate::names;
 use crate::problem::{Problem, Problems};
 use crate::resolve;
 use crate::setting::{Kind, Setting};
-use crate::settings::Settings;
-use crate::table::{self, SETTINGS};
+use crate::settings::{Blank, Settings};
+use crate::table::SETTINGS;
 use crate::typed::{Origin, Typed};
 
 /// The file that is read when none is named.
@@ -80,7 +81,7 @@ impl Sources {
     pub fn control(&self) -> Result<Option<PathBuf>, Problems> {
         let (typed, _, _) = self.typed();
         let mut settings = Settings::blank();
-        let problems = resolve::lay(table::by_flag("control"), &typed, &mut settings, self);
+        let problems = resolve::lay(names::by_flag("control"), &typed, &mut settings, self);
         if problems.is_empty() { Ok(settings.control) } else { Err(Problems::new(problems)) }
     }
 
@@ -152,7 +153,7 @@ fn unreadable(file: &Path, error: &std::io::Error) -> Problem {
 fn mistyped_variable(name: &str) -> Option<Problem> {
     let known = SETTINGS.iter().map(Setting::env).collect::<Vec<_>>();
     let bare = name.strip_prefix("SAMOVAR_")?;
-    let nearest = table::nearest(bare, known.iter().filter_map(|k| k.strip_prefix("SAMOVAR_")))?;
+    let nearest = names::nearest(bare, known.iter().filter_map(|k| k.strip_prefix("SAMOVAR_")))?;
     let problem = || {
         Problem::new(
             format!("unknown variable `{name}`"),
@@ -167,7 +168,9 @@ fn pieces(setting: &'static Setting, value: &str, origin: &Origin, cwd: &Path) -
     let several = |separator| value.split(separator).map(str::trim).filter(|p| !p.is_empty());
     let typed = |piece| Typed::untyped(setting, piece, origin.clone(), cwd);
     match (&setting.kind, origin) {
-        (Kind::List { .. }, _) => several(',').map(typed).collect(),
+        (Kind::List { .. }, _) if several(',').next().is_some() => {
+            several(',').map(typed).collect()
+        }
         // A pair's value may hold commas: then the pairs stand on a line each. A flag is one pair.
         (Kind::Pairs { .. }, Origin::Env) if value.contains('\n') => {
             several('\n').map(typed).collect()

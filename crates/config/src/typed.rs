@@ -84,7 +84,11 @@ impl Typed {
     fn quotes(&self) -> &'static str {
         let takes_text = matches!(
             self.setting.kind,
-            Kind::Timeout { .. } | Kind::Word { .. } | Kind::Text { .. } | Kind::List { .. }
+            Kind::Timeout { .. }
+                | Kind::Word { .. }
+                | Kind::Path { .. }
+                | Kind::Text { .. }
+                | Kind::List { .. }
         );
         match self.shape {
             Shape::String if !self.setting.kind.takes(Shape::String) => ", without quotes",

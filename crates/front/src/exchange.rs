@@ -180,6 +180,11 @@ impl Exchanges {
         most < queue_max || self.queue_depth() < queue_max
     }
 
+    /// Whether requests for scripts other than the front controller wait.
+    pub(crate) fn scripts_wait(&self) -> bool {
+        self.front.in_use() > 0 && self.supervision.queued(Lane::Script) > 0
+    }
+
     /// Slots that are not free.
     pub(crate) fn in_use(&self) -> usize {
         self.front.in_use()
@@ -202,10 +207,11 @@ impl Exchanges {
     }
 
     /// The whole body, before `submit`. False: it does not fit the slot.
-    pub(crate) fn put_body(&mut self, filling: &Filling, body: &[u8]) -> Result<bool, Hostile> {
-        let written = self.front.write_body(filling.slot(), body)?;
+    pub(crate) fn put_body(&mut self, filling: &Filling, body: &[u8]) -> bool {
+        let written =
+            if body.is_empty() { Ok(0) } else { self.front.write_body(filling.slot(), body) };
         self.front.end_body(filling.slot(), End::Complete);
-        Ok(written == body.len())
+        written == Ok(body.len())
     }
 
     /// Queues the request. Err: the ring's queue is full.
@@ -638,6 +644,15 @@ impl Exchange {
                 register(&mut entry.waker, cx);
                 Poll::Pending
             }
+        }
+    }
+
+    /// The client has all it was promised; the script shall run to its end all the same.
+    pub(crate) fn let_go(&mut self) {
+        if !std::mem::replace(&mut self.is_settled, true) {
+            let mut table = self.shared.exchanges.borrow_mut();
+            table.forget(self.slot, Use::Background);
+            table.discard(self.slot);
         }
     }
 

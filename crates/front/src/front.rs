@@ -1,6 +1,7 @@
 //! The front as a whole: one thread, its runtime, its listeners, its sweep, its end.
 
 use crate::accept;
+use crate::bell;
 use crate::counters::{Counters, CountersSnapshot};
 use crate::exchange::Exchanges;
 use crate::link::{FrontEvent, SupervisorLink};
@@ -8,7 +9,7 @@ use crate::options::FrontOptions;
 use crate::record::Recorder;
 use crate::route::Site;
 use crate::shared::Shared;
-use samovar_ring::Ring;
+use samovar_ring::{Lane, Ring};
 use std::cell::RefCell;
 use std::io;
 use std::net::TcpListener;
@@ -18,7 +19,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::Notify;
@@ -208,7 +208,7 @@ async fn serve(
     control: &Control,
     drain: Duration,
 ) -> io::Result<()> {
-    let bell = AsyncFd::with_interest(ring.bell().try_clone_to_owned()?, Interest::READABLE)?;
+    let bell = bell::register(ring)?;
     tokio::task::spawn_local(answer_bell(Rc::clone(shared), bell));
     tokio::task::spawn_local(sweep(Rc::clone(shared)));
     let mut accepting = Vec::new();
@@ -291,6 +291,9 @@ fn sweep_once(shared: &Shared) {
     let mut exchanges = shared.exchanges.borrow_mut();
     exchanges.sweep(timeouts, &mut events);
     shared.counters.queue_depth.set(exchanges.queue_depth() as u64);
+    if exchanges.scripts_wait() {
+        events.push(FrontEvent::LaneNeeded(Lane::Script));
+    }
     drop(exchanges);
     shared.send(events);
     for connection in shared.connections.borrow().iter() {

@@ -18,6 +18,7 @@
 //! `front` wires them up and `shared` is what they share. Everything is bounded by a named limit.
 
 mod accept;
+mod bell;
 mod connection;
 mod counters;
 mod deliver;

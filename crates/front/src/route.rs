@@ -18,7 +18,7 @@
 use samovar_ring::Lane;
 use std::cell::RefCell;
 use std::ffi::OsStr;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -316,11 +316,6 @@ impl Files for Disk {
         }
         if metadata.is_dir() { Found::Directory } else { Found::File(canonical) }
     }
-}
-
-/// A path's bytes as a path.
-pub(crate) fn to_path(bytes: Vec<u8>) -> PathBuf {
-    PathBuf::from(std::ffi::OsString::from_vec(bytes))
 }
 
 #[cfg(test)]

@@ -56,8 +56,7 @@ pub(crate) struct Warnings {
     pub(crate) died: Throttle,
     pub(crate) broken: Throttle,
     pub(crate) disk: Throttle,
-    pub(crate) link: Throttle,
-    pub(crate) length: Throttle,
+    pub(crate) cut: Throttle,
 }
 
 impl Shared {
@@ -88,6 +87,12 @@ impl Shared {
             script_lane_said_ms: Cell::new(0),
             dropped_names: RefCell::default(),
         }
+    }
+
+    /// There is something to sweep again after a quiet time.
+    pub(crate) fn resume_sweeping(&self) {
+        self.now_ms.set(samovar_ring::monotonic_ns() / 1_000_000);
+        self.sweeper.notify_one();
     }
 
     /// Tells the supervisor that script requests come, at most once per sweep.

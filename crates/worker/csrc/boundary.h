@@ -10,9 +10,10 @@
 /* ---- Rust calls C -------------------------------------------------------------------------- */
 
 typedef struct {
-    const char *ini_file;    /* instead of the built-in php.ini; NULL: that one */
-    const char *ini_entries; /* lines `key=value`, stronger than every file; must outlive the process */
-    const char *app_script;  /* the front controller, "" for none */
+    const char *ini_file; /* instead of the built-in php.ini; NULL: that one */
+    const char
+        *ini_entries; /* lines `key=value`, stronger than every file; must outlive the process */
+    const char *app_script; /* the front controller, "" for none */
 } samovar_options;
 
 /* Starts the engine once, in the template. 0, or -1 after PHP has said why. */

@@ -1,4 +1,5 @@
-/* What PHP code can call: the module's functions and classes, and the wrapped ones of PHP itself. */
+/* What PHP code can call: the module's functions and classes, and the wrapped ones of PHP itself.
+ */
 #include "samovar.h"
 #include <php_output.h>
 #include <ext/standard/info.h>
@@ -89,10 +90,8 @@ ZEND_END_ARG_INFO()
 
 static const zend_function_entry functions[] = {
     ZEND_NS_FENTRY("Samovar", serve, ZEND_FN(Samovar_serve), arginfo_serve, 0)
-    PHP_FE(fastcgi_finish_request, arginfo_bool)
-    PHP_FE(apache_request_headers, arginfo_array)
-    PHP_FALIAS(getallheaders, apache_request_headers, arginfo_array)
-    PHP_FE_END};
+        PHP_FE(fastcgi_finish_request, arginfo_bool) PHP_FE(apache_request_headers, arginfo_array)
+            PHP_FALIAS(getallheaders, apache_request_headers, arginfo_array) PHP_FE_END};
 
 static PHP_MINIT_FUNCTION(samovar) {
     (void)type;
@@ -125,14 +124,13 @@ static PHP_MINFO_FUNCTION(samovar) {
     php_info_print_table_end();
 }
 
-zend_module_entry samovar_module_entry = {
-    STANDARD_MODULE_HEADER,
-    "samovar",
-    functions,
-    PHP_MINIT(samovar),
-    NULL,
-    PHP_RINIT(samovar),
-    PHP_RSHUTDOWN(samovar),
-    PHP_MINFO(samovar),
-    "0.1.0",
-    STANDARD_MODULE_PROPERTIES};
+zend_module_entry samovar_module_entry = {STANDARD_MODULE_HEADER,
+                                          "samovar",
+                                          functions,
+                                          PHP_MINIT(samovar),
+                                          NULL,
+                                          PHP_RINIT(samovar),
+                                          PHP_RSHUTDOWN(samovar),
+                                          PHP_MINFO(samovar),
+                                          "0.1.0",
+                                          STANDARD_MODULE_PROPERTIES};

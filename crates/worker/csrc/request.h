@@ -1,7 +1,7 @@
 /* The request head as the front wrote it into the slot: mirrors crates/ring/src/request.rs.
  *
- * Strings are offsets from the start of the struct; each is followed by a NUL. Offset 0 means absent.
- * The memory is valid, and does not change, until samovar_finish(). */
+ * Strings are offsets from the start of the struct; each is followed by a NUL. Offset 0 means
+ * absent. The memory is valid, and does not change, until samovar_finish(). */
 #ifndef SAMOVAR_REQUEST_H
 #define SAMOVAR_REQUEST_H
 

@@ -114,7 +114,7 @@ static ZEND_NAMED_FUNCTION(request_header) {
 static ZEND_NAMED_FUNCTION(request_headers) {
     ZEND_PARSE_PARAMETERS_NONE();
     array_init(return_value);
-    HEAD_OR(return);
+    HEAD_OR(return );
     const samovar_header *h = samovar_headers(r);
     for (uint32_t i = 0; i < r->headers; i++, h++) {
         add_assoc_stringl_ex(return_value, samovar_text(r, h->name), h->name.len,
@@ -215,7 +215,7 @@ static ZEND_NAMED_FUNCTION(request_attributes) {
 static ZEND_NAMED_FUNCTION(request_server) {
     ZEND_PARSE_PARAMETERS_NONE();
     array_init(return_value);
-    HEAD_OR(return);
+    HEAD_OR(return );
     samovar_register_variables(return_value);
 }
 
@@ -247,28 +247,21 @@ ZEND_END_ARG_INFO()
 #define METHOD(php, c, info) ZEND_RAW_FENTRY(php, request_##c, info, ZEND_ACC_PUBLIC)
 static const zend_function_entry methods[] = {
     ZEND_RAW_FENTRY("__construct", request_construct, untyped, ZEND_ACC_PRIVATE | ZEND_ACC_CTOR)
-    METHOD("method", method, returns_string)
-    METHOD("uri", uri, returns_string)
-    METHOD("path", path, returns_string)
-    METHOD("queryString", query_string, returns_string)
-    METHOD("protocol", protocol, returns_string)
-    METHOD("host", host, returns_string)
-    METHOD("isSecure", is_secure, returns_bool)
-    METHOD("remoteAddress", remote_address, returns_string)
-    METHOD("id", id, returns_string)
-    METHOD("header", header, header_info)
-    METHOD("headers", headers, returns_array)
-    METHOD("query", query, returns_array)
-    METHOD("form", form, returns_array)
-    METHOD("cookies", cookies, returns_array)
-    METHOD("files", files, returns_array)
-    METHOD("body", body, returns_string)
-    METHOD("bodyStream", body_stream, untyped)
-    METHOD("attribute", attribute, attribute_info)
-    METHOD("setAttribute", set_attribute, set_attribute_info)
-    METHOD("attributes", attributes, returns_array)
-    METHOD("server", server, returns_array)
-    ZEND_FE_END};
+        METHOD("method", method, returns_string) METHOD("uri", uri, returns_string) METHOD(
+            "path", path, returns_string) METHOD("queryString", query_string, returns_string)
+            METHOD("protocol", protocol, returns_string) METHOD("host", host, returns_string)
+                METHOD("isSecure", is_secure,
+                       returns_bool) METHOD("remoteAddress", remote_address,
+                                            returns_string) METHOD("id", id, returns_string)
+                    METHOD("header", header, header_info) METHOD("headers", headers, returns_array)
+                        METHOD("query", query, returns_array) METHOD("form", form, returns_array)
+                            METHOD("cookies", cookies, returns_array) METHOD(
+                                "files", files, returns_array) METHOD("body", body, returns_string)
+                                METHOD("bodyStream", body_stream,
+                                       untyped) METHOD("attribute", attribute, attribute_info)
+                                    METHOD("setAttribute", set_attribute, set_attribute_info)
+                                        METHOD("attributes", attributes, returns_array)
+                                            METHOD("server", server, returns_array) ZEND_FE_END};
 
 void samovar_request_startup(void) {
     zend_class_entry type;

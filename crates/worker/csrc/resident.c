@@ -1,10 +1,11 @@
 /* take, activate, run, reset: Samovar\serve(), the resident model.
  *
- * The application is booted once; its handler is called for each request. What belongs to the *request* is put
- * back between two requests: superglobals, headers, output buffers, uploads, shutdown functions, ini changes,
- * the session, error and exception handlers, locale, umask, environment, working directory and the time
- * limit go back to what they were when serve() was called. What belongs to the *application* lives on:
- * globals, statics, classes, open connections. */
+ * The application is booted once; its handler is called for each request. What belongs to the
+ * *request* is put back between two requests: superglobals, headers, output buffers, uploads,
+ * shutdown functions, ini changes, the session, error and exception handlers, locale, umask,
+ * environment, working directory and the time limit go back to what they were when serve() was
+ * called. What belongs to the *application* lives on: globals, statics, classes, open connections.
+ */
 #include "samovar.h"
 #include <php_ini.h>
 #include <zend_exceptions.h>
@@ -223,9 +224,9 @@ static void drop_base(void) {
 
 /* ---- the session --------------------------------------------------------------------------- */
 
-/* The session is the one extension whose request start-up and shutdown are run for each request: they
- * read, write and close it. Running those of others (mbstring, libxml …) would undo what the application set at
- * boot. */
+/* The session is the one extension whose request start-up and shutdown are run for each request:
+ * they read, write and close it. Running those of others (mbstring, libxml …) would undo what the
+ * application set at boot. */
 static zend_module_entry *session;
 
 static void activate_session(void) {
@@ -304,8 +305,8 @@ static void begin(void) {
 
 /* A handle on php://input would outlive the body that it reads. */
 static int close_input(zval *resource) {
-    php_stream *stream = zend_fetch_resource2(Z_RES_P(resource), NULL, php_file_le_stream(),
-                                              php_file_le_pstream());
+    php_stream *stream =
+        zend_fetch_resource2(Z_RES_P(resource), NULL, php_file_le_stream(), php_file_le_pstream());
     if (stream && stream->ops->label && strcmp(stream->ops->label, "Input") == 0) {
         zend_list_close(Z_RES_P(resource));
     }
@@ -322,30 +323,42 @@ static void drop_body(php_stream *body) {
 
 /* As php_request_shutdown. Each step may bail out, and the next must run nevertheless. */
 static void end(void) {
-    zend_try { php_call_shutdown_functions(); }
+    zend_try {
+        php_call_shutdown_functions();
+    }
     zend_end_try();
     if (BG(user_shutdown_function_names)) {
         php_free_shutdown_functions();
         BG(user_shutdown_function_names) = NULL;
     }
-    zend_try { php_output_end_all(); }
+    zend_try {
+        php_output_end_all();
+    }
     zend_end_try();
     if (EG(timeout_seconds) > 0) {
         zend_unset_timeout();
     }
-    zend_try { deactivate_session(); }
+    zend_try {
+        deactivate_session();
+    }
     zend_end_try();
-    zend_try { php_output_deactivate(); }
+    zend_try {
+        php_output_deactivate();
+    }
     zend_end_try();
     if (!Z_ISUNDEF(SG(callback_func))) {
         zval_ptr_dtor(&SG(callback_func));
         ZVAL_UNDEF(&SG(callback_func));
     }
     php_stream *body = SG(request_info).request_body;
-    zend_try { sapi_deactivate(); }
+    zend_try {
+        sapi_deactivate();
+    }
     zend_end_try();
     SG(request_info).cookie_data = NULL;
-    zend_try { drop_body(body); }
+    zend_try {
+        drop_body(body);
+    }
     zend_end_try();
     samovar_request_expire();
     size_t peak = zend_memory_peak_usage(0);

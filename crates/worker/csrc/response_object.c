@@ -173,8 +173,8 @@ static void write_body(zval *body) {
     } else if (Z_TYPE_P(body) == IS_ARRAY) {
         write_array(Z_ARRVAL_P(body));
     } else if (Z_TYPE_P(body) == IS_RESOURCE) {
-        php_stream *stream = zend_fetch_resource2_ex(body, "stream", php_file_le_stream(),
-                                                     php_file_le_pstream());
+        php_stream *stream =
+            zend_fetch_resource2_ex(body, "stream", php_file_le_stream(), php_file_le_pstream());
         if (stream) {
             php_stream_passthru(stream);
         }
@@ -226,10 +226,9 @@ ZEND_END_ARG_INFO()
 static const zend_function_entry methods[] = {
     ZEND_RAW_FENTRY("__construct", response_construct, construct_info,
                     ZEND_ACC_PUBLIC | ZEND_ACC_CTOR)
-    ZEND_RAW_FENTRY("status", response_status, returns_int, ZEND_ACC_PUBLIC)
-    ZEND_RAW_FENTRY("headers", response_headers, returns_array, ZEND_ACC_PUBLIC)
-    ZEND_RAW_FENTRY("body", response_body, returns_mixed, ZEND_ACC_PUBLIC)
-    ZEND_FE_END};
+        ZEND_RAW_FENTRY("status", response_status, returns_int, ZEND_ACC_PUBLIC)
+            ZEND_RAW_FENTRY("headers", response_headers, returns_array, ZEND_ACC_PUBLIC)
+                ZEND_RAW_FENTRY("body", response_body, returns_mixed, ZEND_ACC_PUBLIC) ZEND_FE_END};
 
 void samovar_response_startup(void) {
     zend_class_entry type;

@@ -95,8 +95,8 @@ static bool is_named(const sapi_header_struct *h, const char *name, size_t len) 
 }
 #define IS_NAMED(h, name) is_named(h, name, sizeof(name) - 1)
 
-/* The status that nginx + php-fpm would answer with: a status line beats a "Status:" header beats the code,
- * but with code 200 the header beats all (fpm_main.c, sapi_cgi_send_headers). */
+/* The status that nginx + php-fpm would answer with: a status line beats a "Status:" header beats
+ * the code, but with code 200 the header beats all (fpm_main.c, sapi_cgi_send_headers). */
 static int answer_status(sapi_headers_struct *headers) {
     int code = SG(sapi_headers).http_response_code;
     const char *line = SG(sapi_headers).http_status_line;
@@ -170,7 +170,8 @@ static size_t read_post(char *to, size_t count) {
 }
 
 static char *read_cookies(void) {
-    return samovar_current ? (char *)samovar_optional(samovar_current, samovar_current->cookie) : NULL;
+    return samovar_current ? (char *)samovar_optional(samovar_current, samovar_current->cookie)
+                           : NULL;
 }
 
 /* ---- module -------------------------------------------------------------------------------- */
@@ -206,28 +207,27 @@ static int startup(sapi_module_struct *module) {
     return php_module_startup(module, &samovar_module_entry);
 }
 
-static sapi_module_struct module = {
-    (char *)SAPI_NAME,
-    "Samovar",
-    startup,
-    php_module_shutdown_wrapper,
-    activate,
-    NULL, /* deactivate */
-    ub_write,
-    flush,
-    NULL, /* get_stat */
-    samovar_getenv,
-    php_error,
-    NULL, /* header_handler */
-    send_headers,
-    NULL, /* send_header */
-    read_post,
-    read_cookies,
-    samovar_register_variables,
-    log_message,
-    NULL, /* get_request_time */
-    NULL, /* terminate_process */
-    STANDARD_SAPI_MODULE_PROPERTIES};
+static sapi_module_struct module = {(char *)SAPI_NAME,
+                                    "Samovar",
+                                    startup,
+                                    php_module_shutdown_wrapper,
+                                    activate,
+                                    NULL, /* deactivate */
+                                    ub_write,
+                                    flush,
+                                    NULL, /* get_stat */
+                                    samovar_getenv,
+                                    php_error,
+                                    NULL, /* header_handler */
+                                    send_headers,
+                                    NULL, /* send_header */
+                                    read_post,
+                                    read_cookies,
+                                    samovar_register_variables,
+                                    log_message,
+                                    NULL, /* get_request_time */
+                                    NULL, /* terminate_process */
+                                    STANDARD_SAPI_MODULE_PROPERTIES};
 
 int samovar_php_startup(const samovar_options *options) {
     signal(SIGPIPE, SIG_IGN);
@@ -238,8 +238,8 @@ int samovar_php_startup(const samovar_options *options) {
     module.php_ini_ignore_cwd = 1;
     sapi_startup(&module);
     module.ini_entries = (char *)options->ini_entries;
-    /* PHP_SAPI is registered from this name before the extensions start; the MINIT of our module swaps
-     * it for one that opcache knows, and here the real one returns. */
+    /* PHP_SAPI is registered from this name before the extensions start; the MINIT of our module
+     * swaps it for one that opcache knows, and here the real one returns. */
     if (module.startup(&module) == FAILURE) {
         return -1;
     }
@@ -308,7 +308,8 @@ static void execute(const char *script) {
     zend_end_try();
 }
 
-/* Runs `script` as one PHP request; whatever client request is still open at its end is finished. */
+/* Runs `script` as one PHP request; whatever client request is still open at its end is finished.
+ */
 static int run(const char *script, bool is_boot) {
     samovar_answered = false;
     samovar_outcome = SAMOVAR_RUN_DONE;

@@ -1,4 +1,5 @@
-/* activate: .user.ini files, as php-fpm reads them from the document root down to the script's folder.
+/* activate: .user.ini files, as php-fpm reads them from the document root down to the script's
+ * folder.
  *
  * Parsed files are kept user_ini.cache_ttl seconds per folder, as in php-src fpm_main.c. */
 #include "samovar.h"

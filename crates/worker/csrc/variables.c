@@ -1,7 +1,7 @@
 /* activate: $_SERVER and what else is made of the request head.
  *
- * Names and values are those of nginx's fastcgi_params with php-fpm. Keys are interned once at startup, so
- * that filling the array allocates nothing but the values. */
+ * Names and values are those of nginx's fastcgi_params with php-fpm. Keys are interned once at
+ * startup, so that filling the array allocates nothing but the values. */
 #include "samovar.h"
 #include <ext/standard/basic_functions.h>
 
@@ -93,8 +93,8 @@ static void startup_environment(void) {
     for (size_t i = 0; i < count; i++) {
         const char *equals = strchr(environ[i], '=');
         size_t len = equals ? (size_t)(equals - environ[i]) : 0;
-        /* HTTP_*: no environment variable may pass for a header of the request. SAMOVAR_*: settings of the
-         * server are not the application's business. */
+        /* HTTP_*: no environment variable may pass for a header of the request. SAMOVAR_*: settings
+         * of the server are not the application's business. */
         if (len == 0 || strncmp(environ[i], "HTTP_", 5) == 0 ||
             strncmp(environ[i], "SAMOVAR_", 8) == 0) {
             continue;
@@ -149,7 +149,8 @@ static void put_number(HashTable *to, zend_string *key, int64_t number) {
     zend_hash_update(to, key, &zv);
 }
 
-/* "x-forwarded-for" → "HTTP_X_FORWARDED_FOR". The front lets only letters, digits and hyphens through. */
+/* "x-forwarded-for" → "HTTP_X_FORWARDED_FOR". The front lets only letters, digits and hyphens
+ * through. */
 static size_t header_key(char *key, const char *name, size_t len) {
     memcpy(key, "HTTP_", 5);
     len = MIN(len, KEY_MAX - 6);
@@ -265,7 +266,8 @@ void samovar_request_headers(zval *array) {
     /* In the order of nginx's fastcgi_params. */
     const char *content_type = samovar_optional(r, r->content_type);
     if (content_type) {
-        sapi_add_request_header("CONTENT_TYPE", 12, (char *)content_type, r->content_type.len, array);
+        sapi_add_request_header("CONTENT_TYPE", 12, (char *)content_type, r->content_type.len,
+                                array);
     }
     if (r->content_length >= 0) {
         char number[24];
@@ -281,8 +283,8 @@ void samovar_request_headers(zval *array) {
     }
 }
 
-/* The filter extension keeps its own copy of $_SERVER, filled through input_filter. It is filled when
- * a script first asks for it (functions.c), not for each request. */
+/* The filter extension keeps its own copy of $_SERVER, filled through input_filter. It is filled
+ * when a script first asks for it (functions.c), not for each request. */
 void samovar_fill_filter_input(void) {
     zval server;
     array_init(&server);

@@ -1,0 +1,49 @@
+# `make run` serves an example on http://127.0.0.1:8080; `make test` runs all tests.
+# Both install what is missing (Debian 12) and build first.
+
+CARGO ?= cargo
+PHP_CONFIG ?= php-config8.2
+export PHP_CONFIG
+
+.PHONY: help run test build setup setup-test check lint unit model whole deny fuzz clean
+
+help:
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+run: build ## serve examples/hello on http://127.0.0.1:8080
+	target/release/samovar serve examples/hello/public --access-log -
+
+test: setup-test lint unit model whole ## all tests
+	@echo "all tests passed"
+
+build: setup ## target/release/samovar and samovar-php
+	$(CARGO) build --release --locked -p samovar -p samovar-php
+
+setup:
+	@scripts/setup.sh build
+
+setup-test:
+	@scripts/setup.sh test
+
+lint: ## formatting, clippy, clang-format
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	clang-format --dry-run --Werror crates/worker/csrc/*.c crates/worker/csrc/*.h
+
+unit: ## tests inside the crates
+	$(CARGO) test --workspace --locked --exclude samovar-tests
+
+model: ## the shared-memory protocol under the model checker
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --release --locked -p samovar-ring --lib model
+
+whole: build ## whole-server tests, beside nginx + php-fpm
+	$(CARGO) test --locked -p samovar-tests
+
+deny: ## licences and sources of the dependencies (needs cargo-deny)
+	$(CARGO) deny --locked check licenses bans sources
+
+fuzz: ## a minute of fuzzing the front against hostile memory (needs cargo-fuzz and nightly)
+	cd crates/ring && $(CARGO) +nightly fuzz run scribble -- -max_total_time=60
+
+clean:
+	$(CARGO) clean

@@ -1,0 +1,70 @@
+//! table of settings → clap's arguments, with help worth reading.
+
+use clap::{Arg, ArgAction};
+use samovar_config::setting::{Preset, Setting};
+
+pub(crate) const SAMOVAR: &str = "\
+Examples:
+  samovar serve                       public/ (or .) on http://127.0.0.1:8080
+  samovar serve public/index.php      one script answers what no file answers
+  samovar serve --listen :80 -w 16    all interfaces, 16 workers
+  samovar status --json               what the running server does
+  samovar stop                        let it finish what it has begun, then end it
+
+samovar serve --help explains every setting.";
+
+pub(crate) const SERVE_SHORT: &str = "\
+--help says more about each setting; `samovar.toml` and SAMOVAR_... variables set them too.";
+
+pub(crate) const SERVE: &str = "\
+Each setting can be given on the command line, in the environment or in the file; the first of
+these that names it holds. The file is samovar.toml in the working directory, if it is there, or
+what --config or SAMOVAR_CONFIG names.
+
+Examples:
+  samovar serve
+      Serves public/ if that folder exists, else the working directory.
+  samovar serve public/index.php
+      Serves public/; index.php answers what no file answers.
+  samovar serve --listen 127.0.0.1:0
+      Any free port; the line that says the server is ready names it.
+  samovar serve --php 8.2 -d memory_limit=256M -d opcache.validate_timestamps=0
+      Runs on samovar-php8.2 with two directives over its php.ini.
+  samovar serve --listen :80 --trusted-proxies 10.0.0.0/8 --access-log - --access-log-format json
+      Behind a load balancer, with a log line for each request on stdout.
+
+SIGTERM and SIGINT, like samovar stop, let requests in flight finish (--drain-timeout).
+Exit codes: 0 stopped as asked, 1 failed, 2 wrong flags or settings.";
+
+/// The argument of a setting. Defaults are not clap's: they come in where the sources meet.
+pub(crate) fn argument(setting: &'static Setting) -> Arg {
+    let argument = Arg::new(setting.flag)
+        .value_name(setting.value)
+        .action(if setting.positional { ArgAction::Set } else { ArgAction::Append })
+        .help(short_help(setting))
+        .long_help(long_help(setting))
+        .help_heading(setting.group.title());
+    match setting.short {
+        _ if setting.positional => argument,
+        Some(short) => argument.long(setting.flag).short(short),
+        None => argument.long(setting.flag),
+    }
+}
+
+fn short_help(setting: &Setting) -> String {
+    let default = match setting.default {
+        Preset::Text(text) => format!(" [default: {text}]"),
+        Preset::Derived(_) => String::new(),
+    };
+    format!("{}{default}", setting.doc)
+}
+
+fn long_help(setting: &Setting) -> String {
+    let (Preset::Text(default) | Preset::Derived(default)) = setting.default;
+    let sentences = format!("{}. {}", setting.doc, setting.long);
+    let takes = setting.kind.allowed();
+    let facts = format!("Takes {takes}.\nDefault: {default}.");
+    let names = format!("Environment: {}. File: {}.", setting.env(), setting.key);
+    // Quotes are for the manual; here they would only be in the way of the eye.
+    format!("{}\n\n{facts}\n{names}", sentences.trim_end()).replace('`', "")
+}

@@ -1,0 +1,189 @@
+//! The control socket: `samovar status` and `samovar stop` ask here.
+//!
+//! One request is one line (`status` or `stop`), the answer is one line of JSON. The socket's file has
+//! mode 0600: who may write to it may stop the server.
+
+use anyhow::{Context, Result, bail};
+use samovar_front::FrontHandle;
+use samovar_supervisor::Handle;
+use serde::{Deserialize, Serialize};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Longest request line.
+const LINE_BYTES_MAX: u64 = 64;
+/// A client that says nothing for this long is let go: the socket serves one at a time.
+const CLIENT_LIMIT: Duration = Duration::from_secs(2);
+/// How long `status` and `stop` wait for an answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+
+/// The JSON of `samovar status`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Status {
+    pub(crate) version: String,
+    pub(crate) pid: u32,
+    pub(crate) uptime_seconds: f64,
+    pub(crate) listen: Vec<String>,
+    pub(crate) draining: bool,
+    pub(crate) generation: u64,
+    pub(crate) queue_depth: u64,
+    pub(crate) in_flight: u64,
+    pub(crate) connections: u64,
+    pub(crate) requests_total: u64,
+    pub(crate) responses_5xx_total: u64,
+    pub(crate) rejected_total: u64,
+    pub(crate) timeouts_total: u64,
+    pub(crate) retries_total: u64,
+    pub(crate) worker_restarts_total: u64,
+    pub(crate) workers: Vec<Worker>,
+}
+
+/// One worker process.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Worker {
+    pub(crate) pid: i32,
+    pub(crate) state: String,
+    pub(crate) model: String,
+    pub(crate) requests: u64,
+    pub(crate) rss_bytes: u64,
+    pub(crate) age_seconds: f64,
+}
+
+/// What the server's side needs to answer.
+pub(crate) struct Server {
+    pub(crate) started: std::time::Instant,
+    pub(crate) listen: Vec<String>,
+    pub(crate) front: FrontHandle,
+    pub(crate) supervisor: Handle,
+}
+
+/// A bound socket, whose file is removed in the end.
+pub(crate) struct Socket {
+    listener: UnixListener,
+    pub(crate) path: PathBuf,
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // Gone already is as good.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Socket {
+    /// Binds `path`; a socket that a dead server left there is replaced, a living server's is not.
+    pub(crate) fn bind(path: &Path) -> Result<Socket> {
+        let what = || format!("cannot open the control socket `{}`", path.display());
+        if std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket()) {
+            if UnixStream::connect(path).is_ok() {
+                bail!(
+                    "{}: another server answers there\nhint: `samovar stop --control {}`, or choose another --control",
+                    what(),
+                    path.display()
+                );
+            }
+            std::fs::remove_file(path).with_context(what)?;
+        }
+        let hint = "hint: --control SOCKET must name a file in a folder that exists and is yours";
+        let listener =
+            UnixListener::bind(path).map_err(|e| anyhow::anyhow!("{}: {e}\n{hint}", what()))?;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
+            .with_context(what)?;
+        Ok(Socket { listener, path: path.to_owned() })
+    }
+
+    /// Answers clients one after another, on a thread of its own, for the rest of the process's life.
+    pub(crate) fn serve(&self, server: Server) -> Result<()> {
+        let listener = self.listener.try_clone()?;
+        let answer = move || {
+            for client in listener.incoming().flatten() {
+                if let Err(error) = server.answer(&client) {
+                    tracing::debug!(%error, "a client of the control socket left early");
+                }
+            }
+        };
+        std::thread::Builder::new().name("control".into()).spawn(answer)?;
+        Ok(())
+    }
+}
+
+impl Server {
+    fn answer(&self, mut client: &UnixStream) -> Result<()> {
+        client.set_read_timeout(Some(CLIENT_LIMIT))?;
+        client.set_write_timeout(Some(CLIENT_LIMIT))?;
+        let mut line = String::new();
+        BufReader::new(client).take(LINE_BYTES_MAX).read_line(&mut line)?;
+        let answer = match line.trim() {
+            "status" => serde_json::to_string(&self.status())?,
+            "stop" => {
+                self.front.drain();
+                "{\"stopping\":true}".to_owned()
+            }
+            _ => "{\"error\":\"unknown command; known are status and stop\"}".to_owned(),
+        };
+        writeln!(client, "{answer}")?;
+        Ok(())
+    }
+
+    fn status(&self) -> Status {
+        let front = self.front.counters();
+        let report = self.supervisor.report();
+        let worker = |w: &samovar_supervisor::WorkerLine| Worker {
+            pid: w.pid,
+            state: w.state.name().to_owned(),
+            model: w.model.name().to_owned(),
+            requests: w.requests,
+            rss_bytes: rss_bytes(w.pid),
+            age_seconds: seconds(w.age),
+        };
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            uptime_seconds: seconds(self.started.elapsed()),
+            listen: self.listen.clone(),
+            draining: !self.front.is_ready(),
+            generation: report.generation,
+            queue_depth: front.queue_depth,
+            in_flight: front.in_flight,
+            connections: front.connections,
+            requests_total: front.requests_total,
+            responses_5xx_total: front.responses_5xx_total,
+            rejected_total: front.rejected_total,
+            timeouts_total: front.timeouts_total,
+            retries_total: front.retries_total,
+            worker_restarts_total: report.restarts,
+            workers: report.workers.iter().map(worker).collect(),
+        }
+    }
+}
+
+fn seconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1000.0).round() / 1000.0
+}
+
+/// Resident memory of a process, shared pages included; 0 when it has just gone.
+fn rss_bytes(pid: i32) -> u64 {
+    const PAGE_BYTES: u64 = 4096;
+    let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0) * PAGE_BYTES
+}
+
+/// Asks the server at `path`; returns its line.
+pub(crate) fn ask(path: &Path, command: &str) -> Result<String> {
+    let what = || {
+        format!(
+            "cannot reach the server at `{}`\nhint: is it running? `--control SOCKET` names another",
+            path.display()
+        )
+    };
+    let mut server = UnixStream::connect(path).with_context(what)?;
+    server.set_read_timeout(Some(ANSWER_LIMIT))?;
+    writeln!(server, "{command}").with_context(what)?;
+    let mut line = String::new();
+    BufReader::new(server).read_line(&mut line).context("the server did not answer in time")?;
+    Ok(line)
+}

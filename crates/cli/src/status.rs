@@ -1,0 +1,93 @@
+//! `samovar status`: what the running server is doing.
+
+use crate::control::{self, Status};
+use anyhow::{Context, Result};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// Prints the status for people, or the server's JSON as it is.
+pub(crate) fn run(control: Option<PathBuf>, json: bool) -> Result<()> {
+    let path = control.map_or_else(samovar_config::discover_control, Ok)?;
+    let line = control::ask(&path, "status")?;
+    if json {
+        print!("{line}");
+        return Ok(());
+    }
+    let status: Status =
+        serde_json::from_str(&line).context("the server's answer is not understood")?;
+    print!("{}", render(&status));
+    Ok(())
+}
+
+fn render(status: &Status) -> String {
+    let mut out = String::new();
+    let s = status;
+    let state = if s.draining { "draining" } else { "serving" };
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        out,
+        "samovar {} {state} on {}  (pid {}, up {}, generation {})",
+        s.version,
+        s.listen.join(", "),
+        s.pid,
+        age(s.uptime_seconds),
+        s.generation
+    );
+    let _ = writeln!(
+        out,
+        "requests {}  in flight {}  queued {}  connections {}",
+        s.requests_total, s.in_flight, s.queue_depth, s.connections
+    );
+    let _ = writeln!(
+        out,
+        "5xx {}  rejected {}  timed out {}  retried {}  worker restarts {}",
+        s.responses_5xx_total,
+        s.rejected_total,
+        s.timeouts_total,
+        s.retries_total,
+        s.worker_restarts_total
+    );
+    let _ = writeln!(
+        out,
+        "\n{:>8}  {:<9} {:<9} {:>10} {:>9} {:>8}",
+        "PID", "STATE", "MODEL", "REQUESTS", "RSS", "AGE"
+    );
+    for w in &s.workers {
+        let _ = writeln!(
+            out,
+            "{:>8}  {:<9} {:<9} {:>10} {:>6} MB {:>8}",
+            w.pid,
+            w.state,
+            w.model,
+            w.requests,
+            w.rss_bytes / 1_000_000,
+            age(w.age_seconds)
+        );
+    }
+    out
+}
+
+/// `12s`, `3m20s`, `2h05m`, `4d03h`.
+fn age(seconds: f64) -> String {
+    let s = seconds.max(0.0) as u64;
+    match s {
+        0..60 => format!("{s}s"),
+        60..3600 => format!("{}m{:02}s", s / 60, s % 60),
+        3600..86400 => format!("{}h{:02}m", s / 3600, s % 3600 / 60),
+        _ => format!("{}d{:02}h", s / 86400, s % 86400 / 3600),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::age;
+
+    #[test]
+    fn ages_are_short_and_plain() {
+        for (seconds, expected) in
+            [(0.4, "0s"), (59.9, "59s"), (200.0, "3m20s"), (7500.0, "2h05m"), (356_400.0, "4d03h")]
+        {
+            assert_eq!(age(seconds), expected);
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! `samovar stop`: asks the running server to finish its requests and leave.
+
+use crate::control;
+use anyhow::{Result, bail};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How long the server may take: its drain time-out plus what the workers need; it is not known here.
+const LEAVE_LIMIT: Duration = Duration::from_secs(15 * 60);
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Returns when the server has gone.
+pub(crate) fn run(control: Option<PathBuf>) -> Result<()> {
+    let path = control.map_or_else(samovar_config::discover_control, Ok)?;
+    control::ask(&path, "stop")?;
+    let asked = Instant::now();
+    while UnixStream::connect(&path).is_ok() {
+        if asked.elapsed() > LEAVE_LIMIT {
+            bail!("the server is still there after {} minutes", LEAVE_LIMIT.as_secs() / 60);
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}

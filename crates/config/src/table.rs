@@ -1,0 +1,417 @@
+//! The one table of settings. Help, environment, file, manual and error texts derive from it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::resolve;
+use crate::setting::{Field, Group, Kind, Preset, Setting};
+use crate::settings::{AccessLog, AccessLogFormat, LogFormat, LogLevel, Settings};
+use crate::value;
+
+/// What most settings have in common.
+const PLAIN: Setting = Setting {
+    key: "",
+    flag: "",
+    short: None,
+    positional: false,
+    group: Group::Serving,
+    value: "",
+    kind: Kind::Switch(|settings| &mut settings.static_files),
+    default: Preset::Derived(""),
+    doc: "",
+    long: "",
+    finish: None,
+};
+
+/// Everything that can be set, in the order in which it is listed.
+pub static SETTINGS: &[Setting] = &[
+    Setting {
+        key: "root",
+        flag: "root",
+        positional: true,
+        value: "PATH",
+        kind: path(|settings, path| settings.root = path, "a folder or a `.php` file"),
+        default: Preset::Derived("`public` if that folder exists, else `.`"),
+        doc: "Folder to serve, or the .php file in it that answers",
+        long: "A folder is the document root, and its index.php, if there is one, answers what no \
+               file answers. A .php file is that script, and its folder is the root.",
+        finish: Some(resolve::root),
+        ..PLAIN
+    },
+    Setting {
+        key: "listen",
+        flag: "listen",
+        short: Some('l'),
+        value: "ADDR",
+        kind: Kind::List {
+            allowed: "an address such as `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080` or \
+                      `:8080` (all IPv4 interfaces)",
+            clear: |settings| settings.listen.clear(),
+            push: |settings, text| value::listen(text).map(|listen| settings.listen.push(listen)),
+        },
+        default: Preset::Text("127.0.0.1:8080"),
+        doc: "Address to listen on; can be given several times",
+        long: "HOST:PORT, where :PORT means all IPv4 interfaces and port 0 any free port. The line \
+               that says the server is ready names the port.",
+        finish: Some(resolve::listen),
+        ..PLAIN
+    },
+    Setting {
+        key: "server_name",
+        flag: "server-name",
+        value: "NAME",
+        kind: Kind::Text {
+            allowed: "a host name",
+            set: |settings, text, _| {
+                let plain = !text.is_empty() && !text.contains(|c: char| c <= ' ');
+                plain.then(|| settings.server_name = Some(text.to_owned()))
+            },
+        },
+        default: Preset::Derived("the address that was connected to"),
+        doc: "SERVER_NAME of requests without a Host header",
+        ..PLAIN
+    },
+    Setting {
+        key: "static_files",
+        flag: "static-files",
+        value: "BOOL",
+        kind: Kind::Switch(|settings| &mut settings.static_files),
+        default: Preset::Text("true"),
+        doc: "Serve files that are not PHP",
+        long: "With false every request goes to a script, because something in front of Samovar \
+               serves the files.",
+        ..PLAIN
+    },
+    Setting {
+        key: "request_buffering",
+        flag: "request-buffering",
+        value: "BOOL",
+        kind: Kind::Switch(|settings| &mut settings.request_buffering),
+        default: Preset::Text("true"),
+        doc: "Read a request's body completely before a worker is given the request",
+        long: "What is beyond 64 KiB goes into an unlinked temporary file, so a slow client costs \
+               no worker. With false the worker gets the body as it comes in.",
+        ..PLAIN
+    },
+    Setting {
+        key: "trusted_proxies",
+        flag: "trusted-proxies",
+        value: "NET",
+        kind: Kind::List {
+            allowed: "an address or a network such as `10.0.0.0/8` or `::1`",
+            clear: |settings| settings.trusted_proxies.clear(),
+            push: |settings, text| {
+                value::network(text).map(|network| settings.trusted_proxies.push(network))
+            },
+        },
+        default: Preset::Derived("none"),
+        doc: "Peers whose X-Forwarded-* headers are believed; can be given several times",
+        long: "Anybody else's are passed to PHP as ordinary headers and change nothing about the \
+               client's address or the scheme.",
+        ..PLAIN
+    },
+    Setting {
+        key: "temp_dir",
+        flag: "temp-dir",
+        value: "DIR",
+        kind: path(|settings, path| settings.temp_dir = path, "a folder that exists"),
+        default: Preset::Derived("`$TMPDIR`, else `/tmp`"),
+        doc: "Folder for request bodies that do not fit into memory",
+        finish: Some(resolve::temp_dir),
+        ..PLAIN
+    },
+    Setting {
+        key: "control",
+        flag: "control",
+        value: "SOCKET",
+        kind: path(|settings, path| settings.control = Some(path), "the path of a socket"),
+        default: Preset::Derived(
+            "`samovar-PORT.sock` in `$XDG_RUNTIME_DIR`, else in `/tmp/samovar-UID`",
+        ),
+        doc: "Socket on which the server answers samovar status and samovar stop",
+        long: "PORT is that of the first address. status and stop find the socket by themselves \
+               while there is only one.",
+        finish: Some(resolve::control),
+        ..PLAIN
+    },
+    Setting {
+        key: "workers",
+        flag: "workers",
+        short: Some('w'),
+        group: Group::Php,
+        value: "N",
+        kind: Kind::PerCore { max: 256, field: |settings| &mut settings.workers },
+        default: Preset::Text("auto"),
+        doc: "Worker processes; auto: one for each core",
+        long: "A worker runs one request at a time. Scripts that wait a lot, for a database or \
+               another server, want more workers than there are cores.",
+        ..PLAIN
+    },
+    Setting {
+        key: "php_binary",
+        flag: "php",
+        group: Group::Php,
+        value: "PATH|VERSION",
+        kind: Kind::Text {
+            allowed: "the path of a worker binary, or a version such as `8.2`",
+            set: |settings, text, base| value::php(text, base).map(|php| settings.php = Some(php)),
+        },
+        default: Preset::Derived("`samovar-php` beside `samovar`, else on `$PATH`"),
+        doc: "Worker binary, or the PHP version whose samovar-php to use",
+        long: "8.2 means samovar-php8.2, looked for beside samovar and on PATH.",
+        ..PLAIN
+    },
+    Setting {
+        key: "php_ini",
+        flag: "php-ini",
+        group: Group::Php,
+        value: "FILE",
+        kind: path(|settings, path| settings.php_ini = Some(path), "a file that exists"),
+        default: Preset::Derived("the system's php.ini for the embed SAPI"),
+        doc: "Read this php.ini instead of the system's",
+        finish: Some(resolve::php_ini),
+        ..PLAIN
+    },
+    Setting {
+        key: "php",
+        flag: "define",
+        short: Some('d'),
+        group: Group::Php,
+        value: "KEY=VALUE",
+        kind: Kind::Pairs {
+            allowed: "`key=value` of an ini directive, such as `memory_limit=256M`",
+            put: |settings, text| {
+                let (key, value) = value::definition(text)?;
+                settings.define.insert(key, value);
+                Some(())
+            },
+        },
+        default: Preset::Derived("none"),
+        doc: "Set an ini directive, over php.ini; can be given several times",
+        long: "In the file: the table [php], with strings, integers and booleans. In the \
+               environment: KEY=VALUE pairs with commas between them, or one on each line.",
+        ..PLAIN
+    },
+    Setting {
+        key: "limits.head_bytes_max",
+        flag: "head-bytes-max",
+        group: Group::Limits,
+        value: "SIZE",
+        kind: Kind::Size {
+            min: 4 << 10,
+            max: 64 << 10, // What a slot of the ring holds.
+            field: |settings| &mut settings.limits.head_bytes_max,
+        },
+        default: Preset::Text("64K"),
+        doc: "Most bytes of a request's line and headers; beyond: 431",
+        ..PLAIN
+    },
+    Setting {
+        key: "limits.headers_max",
+        flag: "headers-max",
+        group: Group::Limits,
+        value: "N",
+        kind: count(1, 200, |settings| &mut settings.limits.headers_max),
+        default: Preset::Text("100"),
+        doc: "Most headers of a request; beyond: 431",
+        ..PLAIN
+    },
+    Setting {
+        key: "limits.body_bytes_max",
+        flag: "body-bytes-max",
+        group: Group::Limits,
+        value: "SIZE",
+        kind: Kind::Size {
+            min: 1,
+            max: 1 << 40,
+            field: |settings| &mut settings.limits.body_bytes_max,
+        },
+        default: Preset::Text("128M"),
+        doc: "Most bytes of a request's body; beyond: 413",
+        long: "PHP's own post_max_size and upload_max_filesize hold besides.",
+        ..PLAIN
+    },
+    Setting {
+        key: "limits.connections_max",
+        flag: "connections-max",
+        group: Group::Limits,
+        value: "N",
+        kind: count(1, 1_000_000, |settings| &mut settings.limits.connections_max),
+        default: Preset::Text("4096"),
+        doc: "Most open client connections",
+        long: "Further ones wait in the kernel's backlog.",
+        ..PLAIN
+    },
+    Setting {
+        key: "limits.queue_max",
+        flag: "queue-max",
+        group: Group::Limits,
+        value: "N",
+        kind: count(16, 4096, |settings| &mut settings.limits.queue_max),
+        default: Preset::Text("512"),
+        doc: "Most requests queued for a worker or in flight in one",
+        long: "With no place free for as long as the queue time-out the answer is 503.",
+        ..PLAIN
+    },
+    Setting {
+        key: "limits.retries_max",
+        flag: "retries-max",
+        group: Group::Limits,
+        value: "N",
+        kind: count(0, 10, |settings| &mut settings.limits.retries_max),
+        default: Preset::Text("2"),
+        doc: "Most further attempts for a request whose worker died",
+        long: "Only GET, HEAD and OPTIONS are run again, and only while nothing was answered.",
+        ..PLAIN
+    },
+    Setting {
+        key: "timeouts.header",
+        flag: "header-timeout",
+        kind: timeout(|settings| &mut settings.timeouts.header),
+        default: Preset::Text("30s"),
+        doc: "Most time for the head of a request to arrive",
+        ..TIMEOUT
+    },
+    Setting {
+        key: "timeouts.idle",
+        flag: "idle-timeout",
+        kind: timeout(|settings| &mut settings.timeouts.idle),
+        default: Preset::Text("75s"),
+        doc: "Most time between two requests on a connection",
+        ..TIMEOUT
+    },
+    Setting {
+        key: "timeouts.body",
+        flag: "body-timeout",
+        kind: timeout(|settings| &mut settings.timeouts.body),
+        default: Preset::Text("60s"),
+        doc: "Most time between two pieces of a request's body; beyond: 408",
+        ..TIMEOUT
+    },
+    Setting {
+        key: "timeouts.write",
+        flag: "write-timeout",
+        kind: timeout(|settings| &mut settings.timeouts.write),
+        default: Preset::Text("60s"),
+        doc: "Most time in which the client takes no byte of the answer",
+        ..TIMEOUT
+    },
+    Setting {
+        key: "timeouts.queue",
+        flag: "queue-timeout",
+        kind: Kind::Timeout {
+            zero: Some("no waiting"),
+            field: |settings| &mut settings.timeouts.queue,
+        },
+        default: Preset::Text("30s"),
+        doc: "Most time a request waits for a worker; beyond: 503",
+        ..TIMEOUT
+    },
+    Setting {
+        key: "timeouts.answer",
+        flag: "answer-timeout",
+        kind: Kind::Timeout {
+            zero: Some("never"),
+            field: |settings| &mut settings.timeouts.answer,
+        },
+        default: Preset::Text("60s"),
+        doc: "Most time in which a worker gives no byte of the answer; beyond: 504",
+        long: "The worker is killed and replaced. 0: a worker may be silent for ever.",
+        ..TIMEOUT
+    },
+    Setting {
+        key: "timeouts.drain",
+        flag: "drain-timeout",
+        kind: Kind::Timeout {
+            zero: Some("no waiting"),
+            field: |settings| &mut settings.timeouts.drain,
+        },
+        default: Preset::Text("30s"),
+        doc: "Most time for requests in flight to finish when the server is stopped",
+        ..TIMEOUT
+    },
+    Setting {
+        key: "timeouts.boot",
+        flag: "boot-timeout",
+        kind: timeout(|settings| &mut settings.timeouts.boot),
+        default: Preset::Text("60s"),
+        doc: "Most time for a worker to start and boot the application",
+        ..TIMEOUT
+    },
+    Setting {
+        key: "access_log",
+        flag: "access-log",
+        group: Group::Logs,
+        value: "FILE",
+        kind: Kind::Text {
+            allowed: "`off`, `-` (stdout) or the path of a file",
+            set: |settings, text, base| {
+                settings.access_log = match text {
+                    "off" => AccessLog::Off,
+                    "-" => AccessLog::Stdout,
+                    "" => return None,
+                    _ => AccessLog::File(base.join(text)),
+                };
+                Some(())
+            },
+        },
+        default: Preset::Text("off"),
+        doc: "File to log each request to; -: stdout; off: nowhere",
+        ..PLAIN
+    },
+    Setting {
+        key: "access_log_format",
+        flag: "access-log-format",
+        group: Group::Logs,
+        value: "FORMAT",
+        kind: Kind::Word {
+            words: AccessLogFormat::WORDS,
+            set: |settings, index| settings.access_log_format = AccessLogFormat::ALL[index],
+        },
+        default: Preset::Text("combined"),
+        doc: "How requests are logged",
+        long: "Both formats tell the time, CPU and memory that a request took.",
+        ..PLAIN
+    },
+    Setting {
+        key: "log_level",
+        flag: "log-level",
+        group: Group::Logs,
+        value: "LEVEL",
+        kind: Kind::Word {
+            words: LogLevel::WORDS,
+            set: |settings, index| settings.log_level = LogLevel::ALL[index],
+        },
+        default: Preset::Text("warn"),
+        doc: "How much the server says about itself on stderr",
+        ..PLAIN
+    },
+    Setting {
+        key: "log_format",
+        flag: "log-format",
+        group: Group::Logs,
+        value: "FORMAT",
+        kind: Kind::Word {
+            words: LogFormat::WORDS,
+            set: |settings, index| settings.log_format = LogFormat::ALL[index],
+        },
+        default: Preset::Text("text"),
+        doc: "How the server's own log lines look",
+        ..PLAIN
+    },
+];
+
+/// What the time-outs have in common.
+const TIMEOUT: Setting = Setting { group: Group::Timeouts, value: "TIME", ..PLAIN };
+
+const fn timeout(field: Field<Duration>) -> Kind {
+    Kind::Timeout { zero: None, field }
+}
+
+const fn count(min: usize, max: usize, field: Field<usize>) -> Kind {
+    Kind::Count { min, max, field }
+}
+
+const fn path(set: fn(&mut Settings, PathBuf), allowed: &'static str) -> Kind {
+    Kind::Path { allowed, set }
+}

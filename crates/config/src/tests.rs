@@ -1,0 +1,504 @@
+//! Whole sources in, settings or problems out.
+
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::names;
+use crate::setting::Preset;
+use crate::settings::{AccessLog, Php, Settings};
+use crate::sources::Sources;
+use crate::table::SETTINGS;
+
+/// A working directory with what the cases ask for.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn with(self, file: &str, text: &str) -> Folder {
+        let path = self.path().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+        self
+    }
+
+    /// Canonical, because the root is.
+    fn path(&self) -> PathBuf {
+        self.0.path().canonicalize().unwrap()
+    }
+
+    fn sources(&self) -> Sources {
+        Sources::new(self.path())
+    }
+}
+
+/// `VAR=value` words are the environment, `--flag value` pairs the command line; PATH is `--root`.
+fn sources(folder: &Folder, typed: &[&str]) -> Sources {
+    let mut sources = folder.sources();
+    let mut words = typed.iter();
+    while let Some(word) = words.next() {
+        sources = match word.strip_prefix("--") {
+            Some(flag) => sources.flag(names::by_flag(flag), *words.next().unwrap()),
+            None => sources.envs([word.split_once('=').unwrap()]),
+        };
+    }
+    sources
+}
+
+fn resolve(file: &str, typed: &[&str]) -> Settings {
+    let folder = Folder::new().with("samovar.toml", file);
+    sources(&folder, typed).resolve().unwrap()
+}
+
+/// The text of all problems.
+fn problems(file: &str, typed: &[&str]) -> String {
+    let folder = Folder::new().with("samovar.toml", file);
+    sources(&folder, typed).resolve().unwrap_err().to_string()
+}
+
+fn check(file: &str, typed: &[&str], field: fn(&Settings) -> String, expected: &str) {
+    assert_eq!(field(&resolve(file, typed)), expected, "{file:?} {typed:?}");
+}
+
+fn check_problem(file: &str, typed: &[&str], message: &str, hint: &str) {
+    assert_eq!(problems(file, typed), format!("{message}\nhint: {hint}"), "{file:?} {typed:?}");
+}
+
+fn list<T: ToString>(items: &[T]) -> String {
+    items.iter().map(T::to_string).collect::<Vec<_>>().join(" ")
+}
+
+fn listen(settings: &Settings) -> String {
+    list(&settings.listen)
+}
+
+fn define(settings: &Settings) -> String {
+    list(&settings.define.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>())
+}
+
+#[test]
+fn defaults() {
+    let settings = Folder::new().sources().resolve().unwrap();
+    assert_eq!(listen(&settings), "127.0.0.1:8080");
+    assert!((1..=256).contains(&settings.workers));
+    assert_eq!(settings.limits.head_bytes_max, 65_536);
+    assert_eq!(settings.limits.body_bytes_max, 134_217_728);
+    assert_eq!(settings.limits.queue_max, 512);
+    assert_eq!(settings.timeouts.idle, Duration::from_secs(75));
+    assert!(settings.request_buffering && settings.static_files);
+    assert_eq!((settings.php, settings.php_ini, settings.control), (None, None, None));
+    assert_eq!((settings.server_name, settings.config_file), (None, None));
+    assert_eq!(settings.access_log, AccessLog::Off);
+    assert_eq!(settings.access_log_format.word(), "combined");
+    assert_eq!((settings.log_level.word(), settings.log_format.word()), ("warn", "text"));
+    assert_eq!(settings.temp_dir, Path::new("/tmp"));
+}
+
+#[test]
+fn the_default_of_an_enum_is_the_tables() {
+    use crate::settings::{AccessLogFormat, LogFormat, LogLevel};
+    let settings = Folder::new().sources().resolve().unwrap();
+    assert_eq!(settings.access_log_format, AccessLogFormat::default());
+    assert_eq!(settings.log_level, LogLevel::default());
+    assert_eq!(settings.log_format, LogFormat::default());
+}
+
+#[test]
+fn flag_over_environment_over_file() {
+    let workers = |settings: &Settings| settings.workers.to_string();
+    check("workers = 3", &[], workers, "3");
+    check("workers = 3", &["SAMOVAR_WORKERS=4"], workers, "4");
+    check("workers = 3", &["SAMOVAR_WORKERS=4", "--workers", "5"], workers, "5");
+    check("", &["--workers", "5", "--workers", "6"], workers, "6");
+    check("workers = 3", &["SAMOVAR_WORKERS="], workers, "3");
+}
+
+#[test]
+fn a_stronger_list_replaces_a_weaker_one() {
+    check("listen = ':80'", &[], listen, "0.0.0.0:80");
+    check("listen = ['a:1', '[::1]:2']", &[], listen, "a:1 [::1]:2");
+    check("listen = 'a:1'", &["SAMOVAR_LISTEN=b:1, c:2"], listen, "b:1 c:2");
+    check("", &["SAMOVAR_LISTEN=b:1", "--listen", "c:1", "--listen", "d:1"], listen, "c:1 d:1");
+    let trusted = |settings: &Settings| list(&settings.trusted_proxies);
+    check("trusted_proxies = ['10.0.0.0/8', '::1']", &[], trusted, "10.0.0.0/8 ::1/128");
+    check("trusted_proxies = []", &[], trusted, "");
+}
+
+#[test]
+fn ini_directives_are_merged_key_by_key() {
+    let file =
+        "[php]\nmemory_limit = '1G'\nprecision = 14\nopcache.enable = true\ndisplay_errors = false";
+    check(
+        file,
+        &["SAMOVAR_DEFINE=precision=15,a=1", "--define", "a=b,c", "--define", "x="],
+        define,
+        "a=b,c display_errors=0 memory_limit=1G opcache.enable=1 precision=15 x=",
+    );
+    check("[php.opcache]\nenable = 1", &[], define, "opcache.enable=1");
+    check("php = { 'a.b' = 'c' }", &[], define, "a.b=c");
+    check("", &["SAMOVAR_DEFINE=a=1,2\nb=3\n"], define, "a=1,2 b=3");
+}
+
+#[test]
+fn every_kind_of_value_from_the_file() {
+    let file = "
+        server_name = 'example.org'
+        static_files = false
+        workers = 'auto'
+        php_binary = '8.2'
+        access_log = '-'
+        access_log_format = 'json'
+        log_level = 'debug'
+        [limits]
+        head_bytes_max = 4096
+        body_bytes_max = '1G'
+        retries_max = 0
+        [timeouts]
+        answer = 0
+        drain = '0'
+        idle = '500ms'
+        queue = '2m'
+    ";
+    let settings = resolve(file, &[]);
+    assert_eq!(settings.server_name.as_deref(), Some("example.org"));
+    assert!(!settings.static_files);
+    assert_eq!(settings.php, Some(Php::Version("8.2".to_owned())));
+    assert_eq!(settings.access_log, AccessLog::Stdout);
+    assert_eq!((settings.access_log_format.word(), settings.log_level.word()), ("json", "debug"));
+    assert_eq!((settings.limits.head_bytes_max, settings.limits.body_bytes_max), (4096, 1 << 30));
+    assert_eq!(settings.limits.retries_max, 0);
+    assert_eq!((settings.timeouts.answer, settings.timeouts.drain), <_>::default());
+    assert_eq!(settings.timeouts.idle, Duration::from_millis(500));
+    assert_eq!(settings.timeouts.queue, Duration::from_mins(2));
+}
+
+#[test]
+fn values_that_are_not_allowed_in_the_file() {
+    let check = |file: &str, shown: &str, hint: &str| {
+        check_problem(file, &[], &format!("samovar.toml:{shown} is not allowed"), hint);
+    };
+    let workers = "`workers` takes `auto` or a whole number from 1 to 256";
+    check("\n\nworkers = 0", "3: `workers = 0`", workers);
+    check("workers = 257", "1: `workers = 257`", workers);
+    check("workers = -1", "1: `workers = -1`", workers);
+    check("workers = 'many'", "1: `workers = 'many'`", workers);
+    check("workers = true", "1: `workers = true`", workers);
+    check(
+        "[limits]\nheaders_max = \"100\"",
+        "2: `limits.headers_max = \"100\"`",
+        "`limits.headers_max` takes a whole number from 1 to 200, without quotes",
+    );
+    check(
+        "limits.head_bytes_max = '65K'",
+        "1: `limits.head_bytes_max = '65K'`",
+        "`limits.head_bytes_max` takes a size from 4K to 64K, in bytes or with K, M or G",
+    );
+    let time = "takes a time from `1ms` to `24h`, such as `500ms`, `30s` or `2m`";
+    check(
+        "timeouts.idle = 30",
+        "1: `timeouts.idle = 30`",
+        &format!("`timeouts.idle` {time}, in quotes"),
+    );
+    check("timeouts.idle = '0'", "1: `timeouts.idle = '0'`", &format!("`timeouts.idle` {time}"));
+    check(
+        "timeouts.idle = '25h'",
+        "1: `timeouts.idle = '25h'`",
+        &format!("`timeouts.idle` {time}"),
+    );
+    check(
+        "timeouts.answer = '5x'",
+        "1: `timeouts.answer = '5x'`",
+        &format!("`timeouts.answer` {time}, or `0`: never"),
+    );
+    check(
+        "static_files = 'yes'",
+        "1: `static_files = 'yes'`",
+        "`static_files` takes `true` or `false`, without quotes",
+    );
+    check("log_format = 'xml'", "1: `log_format = 'xml'`", "`log_format` takes `text` or `json`");
+    check(
+        "log_level = 3",
+        "1: `log_level = 3`",
+        "`log_level` takes `error`, `warn`, `info`, `debug` or `trace`, in quotes",
+    );
+    check(
+        "php_binary = 8.2",
+        "1: `php_binary = 8.2`",
+        "`php_binary` takes the path of a worker binary, or a version such as `8.2`, in quotes",
+    );
+    check("root = ''", "1: `root = ''`", "`root` takes a folder or a `.php` file");
+    check(
+        "trusted_proxies = [\n'::1',\n'all']",
+        "3: `trusted_proxies = 'all'`",
+        "`trusted_proxies` takes an address or a network such as `10.0.0.0/8` or `::1`",
+    );
+    check(
+        "[php]\nprecision = 1.5",
+        "2: `php.precision = 1.5`",
+        "`php.precision` takes a string, an integer or a boolean, on one line",
+    );
+    check("listen = []", "1: `listen = []`", "it takes at least one address");
+}
+
+#[test]
+fn tables_where_values_belong_and_values_where_tables_belong() {
+    check_problem(
+        "limits = 5",
+        &[],
+        "samovar.toml:1: `limits = 5` is not allowed",
+        "`[limits]` is a table",
+    );
+    check_problem(
+        "php = '8.2'",
+        &[],
+        "samovar.toml:1: `php = '8.2'` is not allowed",
+        "`[php]` is a table; `--php` is called `php_binary` here",
+    );
+    check_problem(
+        "[workers]\nmax = 5",
+        &[],
+        "samovar.toml:1: `workers = {…}` is not allowed",
+        "`workers` takes `auto` or a whole number from 1 to 256",
+    );
+}
+
+#[test]
+fn unknown_keys() {
+    let check = |file: &str, shown: &str, hint: &str| {
+        check_problem(file, &[], &format!("samovar.toml:{shown}"), hint);
+    };
+    check("\nworker = 1", "2: unknown key `worker`", "did you mean `workers`?");
+    check(
+        "[limits]\nheader_max = 1",
+        "2: unknown key `limits.header_max`",
+        "did you mean `limits.headers_max`?",
+    );
+    check("[limit]\na = 1\nb = 2", "1: unknown key `limit`", "did you mean `limits`?");
+    check(
+        "limits = { colour = 1 }",
+        "1: unknown key `limits.colour`",
+        "known here: `limits.head_bytes_max`, `limits.headers_max`, `limits.body_bytes_max`, \
+         `limits.connections_max`, `limits.queue_max`, `limits.retries_max`",
+    );
+}
+
+#[test]
+fn files_that_are_not_toml() {
+    let hint = "strings stand in quotes, a table's name in brackets: https://toml.io";
+    let text = problems("workers = 1\nroot = public\n", &[]);
+    assert!(text.starts_with("samovar.toml:2: not TOML: "), "{text}");
+    assert!(text.ends_with(&format!("\nhint: {hint}")), "{text}");
+    check_problem("workers = 1\nworkers = 2", &[], "samovar.toml:2: not TOML: duplicate key", hint);
+}
+
+#[test]
+fn values_that_are_not_allowed_elsewhere() {
+    check_problem(
+        "",
+        &["SAMOVAR_HEADERS_MAX=none"],
+        "`SAMOVAR_HEADERS_MAX=none` is not allowed",
+        "`SAMOVAR_HEADERS_MAX` takes a whole number from 1 to 200",
+    );
+    check_problem(
+        "",
+        &["--idle-timeout", "30"],
+        "`--idle-timeout 30` is not allowed",
+        "`--idle-timeout` takes a time from `1ms` to `24h`, such as `500ms`, `30s` or `2m`",
+    );
+    check_problem(
+        "",
+        &["SAMOVAR_LISTEN=:80,8081"],
+        "`SAMOVAR_LISTEN=8081` is not allowed",
+        "`SAMOVAR_LISTEN` takes an address such as `127.0.0.1:8080`, `[::1]:8080`, \
+         `localhost:8080` or `:8080` (all IPv4 interfaces)",
+    );
+    check_problem(
+        "",
+        &["--listen", ""],
+        "`--listen ` is not allowed",
+        "`--listen` takes an address such as `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080` \
+         or `:8080` (all IPv4 interfaces)",
+    );
+    check_problem(
+        "",
+        &["--define", "memory_limit"],
+        "`--define memory_limit` is not allowed",
+        "`--define` takes `key=value` of an ini directive, such as `memory_limit=256M`",
+    );
+    check_problem(
+        "",
+        &["--root", "missing"],
+        "`missing` does not exist",
+        "name the folder to serve, or a `.php` file in it that answers",
+    );
+    check_problem(
+        "temp_dir = 'missing'",
+        &[],
+        "samovar.toml:1: `temp_dir = 'missing'` does not exist",
+        "`temp_dir` takes a folder that exists",
+    );
+    check_problem(
+        "",
+        &["TMPDIR=/missing"],
+        "the default of `temp_dir` does not exist",
+        "`temp_dir` takes a folder that exists",
+    );
+    check_problem(
+        "",
+        &["--php-ini", "."],
+        "`--php-ini .` is no file",
+        "`php_ini` takes a file that exists",
+    );
+    let long = "x".repeat(108);
+    let sources = Folder::new().sources().flag(names::by_flag("control"), format!("/{long}"));
+    let text = sources.control().unwrap_err().to_string();
+    assert!(text.contains("is longer than a socket's path may be: 109 bytes"), "{text}");
+}
+
+#[test]
+fn variables() {
+    check_problem(
+        "",
+        &["SAMOVAR_WORKER=1"],
+        "unknown variable `SAMOVAR_WORKER`",
+        "did you mean `SAMOVAR_WORKERS`?",
+    );
+    // Kubernetes sets these for a service called samovar; they are no typing errors.
+    let typed = ["SAMOVAR_PORT=tcp://10.0.0.1", "SAMOVAR_SERVICE_HOST=10.0.0.1"];
+    resolve("", &typed);
+    let garbage = std::ffi::OsString::from_vec(vec![0xff]);
+    let folder = Folder::new();
+    let sources = folder.sources().envs([("SAMOVAR_WORKERS", garbage)]);
+    assert_eq!(
+        sources.resolve().unwrap_err().to_string(),
+        "`SAMOVAR_WORKERS` is not UTF-8\n\
+         hint: `SAMOVAR_WORKERS` takes `auto` or a whole number from 1 to 256",
+    );
+}
+
+#[test]
+fn all_problems_are_reported_at_once_in_the_order_of_the_file() {
+    let file = "root = 'missing'\ncolour = 1\nworkers = 0\n[limits]\nqueue_max = 1\nretry_max = 1";
+    let text = problems(file, &["SAMOVAR_LOG_LEVEL=loud", "--idle-timeout", "1"]);
+    let places: Vec<_> = text.lines().filter(|line| !line.starts_with("hint: ")).collect();
+    assert_eq!(
+        places,
+        [
+            "samovar.toml:1: `root = 'missing'` does not exist",
+            "samovar.toml:2: unknown key `colour`",
+            "samovar.toml:3: `workers = 0` is not allowed",
+            "samovar.toml:5: `limits.queue_max = 1` is not allowed",
+            "samovar.toml:6: unknown key `limits.retry_max`",
+            "`--idle-timeout 1` is not allowed",
+            "`SAMOVAR_LOG_LEVEL=loud` is not allowed",
+        ]
+    );
+}
+
+#[test]
+fn a_mistake_in_the_file_shows_although_a_flag_replaces_it() {
+    let text = problems("workers = 0", &["--workers", "2"]);
+    assert!(text.starts_with("samovar.toml:1: `workers = 0` is not allowed"), "{text}");
+    // What is only missing does not: the flag may be there because of it.
+    resolve("root = 'missing'", &["--root", "."]);
+}
+
+#[test]
+fn which_file_is_read() {
+    let folder = Folder::new()
+        .with("samovar.toml", "workers = 1")
+        .with("env.toml", "workers = 2")
+        .with("flag.toml", "workers = 3");
+    let workers = |sources: Sources| sources.resolve().unwrap().workers;
+    let named = folder.sources().envs([("SAMOVAR_CONFIG", "env.toml")]);
+    assert_eq!(workers(folder.sources()), 1);
+    assert_eq!(workers(named.clone()), 2);
+    assert_eq!(workers(named.clone().config("flag.toml")), 3);
+    assert_eq!(named.resolve().unwrap().config_file, Some("env.toml".into()));
+    assert_eq!(
+        folder.sources().config("nope.toml").resolve().unwrap_err().to_string(),
+        "cannot read `nope.toml`: no such file\n\
+         hint: `--config` and `SAMOVAR_CONFIG` take a TOML file",
+    );
+}
+
+#[test]
+fn relative_paths_start_at_the_file_or_at_the_working_directory() {
+    let folder = Folder::new()
+        .with("etc/samovar.toml", "root = '../www'\naccess_log = 'access.log'\ncontrol = 'c.sock'")
+        .with("www/index.php", "");
+    let settings = folder.sources().config("etc/samovar.toml").resolve().unwrap();
+    assert_eq!(settings.root, folder.path().join("www"));
+    assert_eq!(settings.access_log, AccessLog::File(folder.path().join("etc/access.log")));
+    assert_eq!(settings.control, Some(folder.path().join("etc/c.sock")));
+    let settings = sources(&folder, &["--access-log", "a.log"]).resolve().unwrap();
+    assert_eq!(settings.access_log, AccessLog::File(folder.path().join("a.log")));
+}
+
+#[test]
+fn root_and_front_controller() {
+    let check = |files: &[&str], path: Option<&str>, root: &str, script: Option<&str>| {
+        let folder = files.iter().fold(Folder::new(), |folder, file| folder.with(file, ""));
+        let typed: Vec<&str> = path.iter().flat_map(|path| ["--root", path]).collect();
+        let settings = sources(&folder, &typed).resolve().unwrap();
+        assert_eq!(settings.root, folder.path().join(root).canonicalize().unwrap());
+        let expected = script.map(|script| settings.root.join(script));
+        assert_eq!(settings.front_controller, expected, "{files:?} {path:?}");
+    };
+    check(&[], None, "", None);
+    check(&["index.php"], None, "", Some("index.php"));
+    check(&["index.php", "public/a.txt"], None, "public", None);
+    check(&["index.php", "public/index.php"], None, "public", Some("index.php"));
+    check(&["index.php", "public/index.php"], Some("."), "", Some("index.php"));
+    check(&["web/app.php", "web/index.php"], Some("web/app.php"), "web", Some("app.php"));
+    check(&["web/index.php"], Some("web"), "web", Some("index.php"));
+    check(&["a.php/index.php"], Some("a.php"), "a.php", Some("index.php"));
+}
+
+#[test]
+fn a_root_that_is_neither_folder_nor_script() {
+    let folder = Folder::new().with("notes.txt", "");
+    assert_eq!(
+        sources(&folder, &["SAMOVAR_ROOT=notes.txt"]).resolve().unwrap_err().to_string(),
+        "`SAMOVAR_ROOT=notes.txt` is neither a folder nor a `.php` file\n\
+         hint: name the folder to serve, or a `.php` file in it that answers",
+    );
+}
+
+#[test]
+fn a_script_behind_a_symbolic_link_keeps_its_name() {
+    let folder = Folder::new().with("www/a.txt", "").with("lib/app.php", "");
+    std::os::unix::fs::symlink("../lib/app.php", folder.path().join("www/index.php")).unwrap();
+    let settings = sources(&folder, &["--root", "www/index.php"]).resolve().unwrap();
+    assert_eq!(settings.front_controller, Some(folder.path().join("www/index.php")));
+}
+
+#[test]
+fn the_control_socket_is_found_although_the_file_is_broken() {
+    let folder = Folder::new().with("samovar.toml", "control = '/run/a.sock'\nworkers = 0");
+    assert_eq!(folder.sources().control().unwrap(), Some("/run/a.sock".into()));
+    let folder = Folder::new().with("samovar.toml", "control = ");
+    assert_eq!(folder.sources().control().unwrap(), None);
+}
+
+#[test]
+fn the_table_is_sound() {
+    for setting in SETTINGS {
+        let key = setting.key;
+        let twins = SETTINGS.iter().filter(|other| {
+            other.key == key
+                || other.flag == setting.flag
+                || (other.short.is_some() && other.short == setting.short)
+        });
+        assert_eq!(twins.count(), 1, "{key}: key, flag and short flag are its own");
+        assert!(!setting.value.is_empty() && !setting.flag.is_empty(), "{key}");
+        assert!(!setting.doc.is_empty() && !setting.doc.ends_with('.'), "{key}: one line");
+        assert!(setting.long.is_empty() || setting.long.ends_with('.'), "{key}: sentences");
+        if let Preset::Derived(how) = setting.default {
+            assert!(!how.is_empty(), "{key}: say what the default is");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Front and ring without PHP: a hello world whose workers are forked-off threads of this process.
+//!
+//! Its distance to `bare_hello` is what front and ring cost.
+//! `cargo run --release -p samovar-front --example ring_hello [ADDR] [WORKERS]`
+
+use samovar_front::{Front, FrontOptions};
+use samovar_ring::{Incarnation, Lane, Ledger, Ring, Take, WorkerEnd};
+use std::net::TcpListener;
+
+const HEAD: &[u8] = b"Content-type: text/html; charset=UTF-8\n";
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let address = arguments.next().unwrap_or_else(|| "127.0.0.1:0".to_owned());
+    let workers = arguments.next().map_or(Ok(2), |n| n.parse())?;
+    let root = tempfile::tempdir()?;
+    std::fs::write(root.path().join("index.php"), "<?php")?;
+    let ring = Ring::create(1024)?;
+    for index in 0..workers {
+        let ring = ring.clone();
+        std::thread::spawn(move || work(ring, index));
+    }
+    let listener = TcpListener::bind(address)?;
+    eprintln!("listening on http://{}", listener.local_addr()?);
+    let options = FrontOptions::new(root.path());
+    let (front, _handle) = Front::new(vec![listener], ring, options, Box::new(|_| {}))?;
+    Ok(front.run()?)
+}
+
+fn work(ring: Ring, index: usize) {
+    let life = Incarnation::new(index as u32 + 1).expect("few workers");
+    let mut worker = WorkerEnd::new(ring, index, life);
+    while let Take::Request(slot, _) = worker.take(&[Lane::App, Lane::Script]) {
+        if worker.put_head(slot, 200, HEAD) {
+            let _ = worker.write_body(slot, b"Hello, World!");
+        }
+        worker.finish(slot, &Ledger::default());
+    }
+}

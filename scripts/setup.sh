@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that are missing: `scripts/setup.sh build` or `scripts/setup.sh test`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=$(grep -hv '^#' scripts/packages-build.txt)
+if [ "${1:-build}" = test ]; then
+    packages+=" $(grep -hv '^#' scripts/packages-test.txt)"
+fi
+
+missing=()
+for package in $packages; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+done
+
+if [ ${#missing[@]} -gt 0 ]; then
+    echo "setup: installing ${missing[*]}" >&2
+    sudo=
+    [ "$(id -u)" = 0 ] || sudo=sudo
+    $sudo apt-get update -qq
+    # No service may start by itself: the tests start their own servers, on ports of their own.
+    $sudo env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+fi
+
+if ! command -v cargo >/dev/null; then
+    echo "setup: cargo is missing (Rust 1.91 or newer)" >&2
+    echo "hint: install Rust with rustup: https://rustup.rs" >&2
+    exit 1
+fi
