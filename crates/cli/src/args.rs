@@ -184,12 +184,19 @@ fn early(error: clap::Error) -> Early {
             let typed = said(ContextKind::InvalidSubcommand).unwrap_or_default();
             (format!("unknown command `{typed}`"), meant(ContextKind::SuggestedSubcommand))
         }
-        ErrorKind::InvalidValue => (format!("`{typed}` takes a value"), None),
+        ErrorKind::InvalidValue => (format!("`{typed}` takes a value"), takes(&typed)),
         _ => (first_line(&error), None),
     };
     let hint =
         hint.unwrap_or_else(|| "samovar --help and samovar serve --help say more".to_owned());
     Early::Wrong(format!("samovar: {message}\nhint: {hint}"))
+}
+
+/// What the flag takes; clap names it as `--workers <N>`.
+fn takes(typed: &str) -> Option<String> {
+    let flag = typed.strip_prefix("--")?.split_once(' ')?.0;
+    let setting = SETTINGS.iter().find(|setting| setting.flag == flag)?;
+    Some(format!("`--{flag}` takes {}", setting.kind.allowed()))
 }
 
 fn first_line(error: &clap::Error) -> String {
@@ -282,7 +289,12 @@ mod tests {
         check("samovar serve --qqq", "unknown flag `--qqq`", more);
         check("samovar srve", "unknown command `srve`", "did you mean `serve`?");
         check("samovar qqq", "unknown command `qqq`", more);
-        check("samovar serve --workers", "`--workers <N>` takes a value", more);
+        check(
+            "samovar serve -w",
+            "`--workers <N>` takes a value",
+            "`--workers` takes `auto` or a whole number from 1 to 256",
+        );
+        check("samovar serve --config", "`--config <FILE>` takes a value", more);
         check("samovar stop now", "`now` is one argument too many", more);
         check(
             "samovar serve --workers none",

@@ -5,7 +5,8 @@
 //! command line last, and checked into [`Settings`]. All mistakes are reported together.
 //!
 //! Reading order: [`table`] (what can be set), [`setting`] (what an entry holds, what is allowed),
-//! [`settings`] (what comes out), [`sources`] and `file` (what was typed), `resolve` (how it meets).
+//! [`settings`] (what comes out), [`sources`] and `file` (what was typed), `resolve` (how they
+//! meet).
 //! [`control`] and [`php`] find the two things that depend on the machine: socket and worker.
 //!
 //! To add a setting: one entry in [`table`], one field in [`settings`], `UPDATE=1 cargo test`.

@@ -129,7 +129,7 @@ pub struct Limits {
 }
 
 sheet! {
-/// Spans of time after which the server gives up waiting. None is zero unless its text says so.
+/// Spans of time after which the server gives up waiting. Only `answer` may be zero.
 pub struct Timeouts {
     /// From the first byte of a request to the end of its head.
     pub header: Duration,
@@ -139,11 +139,11 @@ pub struct Timeouts {
     pub body: Duration,
     /// Without the client taking a byte of the answer.
     pub write: Duration,
-    /// Waiting for a worker; zero: no waiting.
+    /// Waiting for a worker.
     pub queue: Duration,
     /// Without the worker giving a byte of the answer; zero: never.
     pub answer: Duration,
-    /// From SIGTERM until requests in flight are cut off; zero: no waiting.
+    /// From SIGTERM until requests in flight are cut off.
     pub drain: Duration,
     /// From the start of a worker until it takes requests.
     pub boot: Duration,
@@ -190,10 +190,10 @@ pub enum AccessLog {
 words! {
 /// How each request is logged.
 pub enum AccessLogFormat {
-    /// Apache's combined format, with time, CPU and memory appended.
+    /// The combined format of Apache and nginx.
     #[default]
     Combined = "combined",
-    /// One JSON object per line.
+    /// One JSON object per line, with time, CPU and memory.
     Json = "json",
 }
 }

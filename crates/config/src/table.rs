@@ -299,10 +299,7 @@ pub static SETTINGS: &[Setting] = &[
     Setting {
         key: "timeouts.queue",
         flag: "queue-timeout",
-        kind: Kind::Timeout {
-            zero: Some("no waiting"),
-            field: |settings| &mut settings.timeouts.queue,
-        },
+        kind: timeout(|settings| &mut settings.timeouts.queue),
         default: Preset::Text("30s"),
         doc: "Most time a request waits for a worker; beyond: 503",
         ..TIMEOUT
@@ -322,10 +319,7 @@ pub static SETTINGS: &[Setting] = &[
     Setting {
         key: "timeouts.drain",
         flag: "drain-timeout",
-        kind: Kind::Timeout {
-            zero: Some("no waiting"),
-            field: |settings| &mut settings.timeouts.drain,
-        },
+        kind: timeout(|settings| &mut settings.timeouts.drain),
         default: Preset::Text("30s"),
         doc: "Most time for requests in flight to finish when the server is stopped",
         ..TIMEOUT
@@ -370,7 +364,8 @@ pub static SETTINGS: &[Setting] = &[
         },
         default: Preset::Text("combined"),
         doc: "How requests are logged",
-        long: "Both formats tell the time, CPU and memory that a request took.",
+        long: "combined is the format of Apache and nginx; json also tells the time, CPU and \
+               memory that a request took.",
         ..PLAIN
     },
     Setting {

@@ -158,7 +158,7 @@ fn every_kind_of_value_from_the_file() {
         retries_max = 0
         [timeouts]
         answer = 0
-        drain = '0'
+        drain = '1h'
         idle = '500ms'
         queue = '2m'
     ";
@@ -170,7 +170,8 @@ fn every_kind_of_value_from_the_file() {
     assert_eq!((settings.access_log_format.word(), settings.log_level.word()), ("json", "debug"));
     assert_eq!((settings.limits.head_bytes_max, settings.limits.body_bytes_max), (4096, 1 << 30));
     assert_eq!(settings.limits.retries_max, 0);
-    assert_eq!((settings.timeouts.answer, settings.timeouts.drain), <_>::default());
+    assert_eq!(settings.timeouts.answer, Duration::ZERO);
+    assert_eq!(settings.timeouts.drain, Duration::from_hours(1));
     assert_eq!(settings.timeouts.idle, Duration::from_millis(500));
     assert_eq!(settings.timeouts.queue, Duration::from_mins(2));
 }
@@ -318,7 +319,7 @@ fn values_that_are_not_allowed_elsewhere() {
     check_problem(
         "",
         &["--listen", ""],
-        "`--listen ` is not allowed",
+        "`--listen ''` is not allowed",
         "`--listen` takes an address such as `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080` \
          or `:8080` (all IPv4 interfaces)",
     );

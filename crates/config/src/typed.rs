@@ -99,7 +99,8 @@ impl Typed {
 
     /// ``samovar.toml:3: `workers = 0` is not allowed``; `what` ends the sentence.
     pub(crate) fn problem(&self, what: &str, hint: String) -> Problem {
-        let (setting, raw) = (self.setting, &self.raw);
+        let setting = self.setting;
+        let raw = if self.raw.is_empty() { "''" } else { &self.raw };
         match &self.origin {
             Origin::File { file, line, key } => {
                 let place = format!("{}:{line}", file.display());

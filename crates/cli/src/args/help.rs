@@ -43,7 +43,7 @@ pub(crate) fn argument(setting: &'static Setting) -> Arg {
         .action(if setting.positional { ArgAction::Set } else { ArgAction::Append })
         .help(short_help(setting))
         .long_help(long_help(setting))
-        .help_heading(setting.group.title());
+        .help_heading((!setting.positional).then(|| setting.group.title()));
     match setting.short {
         _ if setting.positional => argument,
         Some(short) => argument.long(setting.flag).short(short),
@@ -54,6 +54,7 @@ pub(crate) fn argument(setting: &'static Setting) -> Arg {
 fn short_help(setting: &Setting) -> String {
     let default = match setting.default {
         Preset::Text(text) => format!(" [default: {text}]"),
+        Preset::Derived(how) if setting.positional => format!(" [default: {}]", plain(how)),
         Preset::Derived(_) => String::new(),
     };
     format!("{}{default}", setting.doc)
@@ -63,8 +64,12 @@ fn long_help(setting: &Setting) -> String {
     let (Preset::Text(default) | Preset::Derived(default)) = setting.default;
     let sentences = format!("{}. {}", setting.doc, setting.long);
     let takes = setting.kind.allowed();
-    let facts = format!("Takes {takes}.\nDefault: {default}.");
+    let facts = format!("Takes {takes}.\nDefault: {default}");
     let names = format!("Environment: {}. File: {}.", setting.env(), setting.key);
-    // Quotes are for the manual; here they would only be in the way of the eye.
-    format!("{}\n\n{facts}\n{names}", sentences.trim_end()).replace('`', "")
+    plain(&format!("{}\n\n{facts}\n{names}", sentences.trim_end()))
+}
+
+/// Without the quotes, which are for the manual: here they would only catch the eye.
+fn plain(text: &str) -> String {
+    text.replace('`', "")
 }
