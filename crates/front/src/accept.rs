@@ -3,7 +3,7 @@
 //! At the cap nothing is accepted: the kernel's backlog holds the newcomers, idle keep-alive connections are
 //! closed to make room, and whoever leaves lets the next one in.
 
-use crate::connection;
+use crate::connection::{self, Registered};
 use crate::shared::Shared;
 use std::io;
 use std::rc::Rc;
@@ -25,7 +25,9 @@ pub(crate) async fn accept(shared: Rc<Shared>, listener: TcpListener) {
         }
         match listener.accept().await {
             Ok((stream, peer)) => {
-                tokio::task::spawn_local(connection::serve(Rc::clone(&shared), stream, peer));
+                // Registered here, so that the next round of this loop counts it.
+                let registered = Registered::new(&shared, &stream, peer);
+                tokio::task::spawn_local(connection::serve(registered, stream));
             }
             Err(error) if is_the_clients(&error) => {}
             Err(error) => {

@@ -36,7 +36,7 @@ const BUFFER_BYTES_MIN: usize = 8 * 1024;
 const HYPER_HEADERS: usize = 100;
 
 const SLOW_HEAD_ANSWER: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\
-    Content-Type: text/plain\r\nContent-Length: 43\r\n\r\nThe request head did not arrive in time.\r\n\r\n";
+    Content-Type: text/plain\r\nContent-Length: 41\r\n\r\nThe request head did not arrive in time.\n";
 
 /// What a connection is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +127,8 @@ impl ConnectionState {
 
     /// Whether it has been idle for at least `age_ms`.
     pub(crate) fn is_idle_for(&self, age_ms: u64, now_ms: u64) -> bool {
-        self.phase.get() == Phase::Idle && now_ms.saturating_sub(self.phase_since_ms.get()) >= age_ms
+        self.phase.get() == Phase::Idle
+            && now_ms.saturating_sub(self.phase_since_ms.get()) >= age_ms
     }
 
     /// Compares ages with time-outs.
@@ -163,13 +164,14 @@ fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// Unregisters when the connection's task ends, however it ends.
-struct Registered(Rc<ConnectionState>);
+/// A connection that counts. Unregisters when its task ends, however it ends.
+pub(crate) struct Registered(Rc<ConnectionState>);
 
 impl Registered {
-    fn new(state: ConnectionState) -> Registered {
-        let state = Rc::new(state);
-        let shared = &state.shared;
+    pub(crate) fn new(shared: &Rc<Shared>, stream: &TcpStream, peer: SocketAddr) -> Registered {
+        let unknown = SocketAddr::new(IpAddr::from([0, 0, 0, 0]), 0);
+        let local = stream.local_addr().unwrap_or(unknown);
+        let state = Rc::new(ConnectionState::new(shared, peer, local));
         let mut connections = shared.connections.borrow_mut();
         state.index.set(connections.len());
         connections.push(Rc::clone(&state));
@@ -198,12 +200,10 @@ impl Drop for Registered {
 }
 
 /// Serves one connection to its end.
-pub(crate) async fn serve(shared: Rc<Shared>, stream: TcpStream, peer: SocketAddr) {
-    let unknown = SocketAddr::new(IpAddr::from([0, 0, 0, 0]), 0);
-    let local = stream.local_addr().unwrap_or(unknown);
-    let _ = stream.set_nodelay(true);
-    let registered = Registered::new(ConnectionState::new(&shared, peer, local));
+pub(crate) async fn serve(registered: Registered, stream: TcpStream) {
     let state = &registered.0;
+    let shared = &state.shared;
+    let _ = stream.set_nodelay(true);
     let io = TokioIo::new(Watched { stream, state: Rc::clone(state) });
     let for_requests = Rc::clone(state);
     let service = service_fn(move |request: Request<Incoming>| {
@@ -308,7 +308,9 @@ impl Watched {
     fn wrote(&self, result: &Poll<io::Result<usize>>) {
         let blocked = &self.state.write_blocked_since_ms;
         match result {
-            Poll::Pending if blocked.get() == 0 => blocked.set(self.state.shared.now_ms.get().max(1)),
+            Poll::Pending if blocked.get() == 0 => {
+                blocked.set(self.state.shared.now_ms.get().max(1));
+            }
             Poll::Pending => {}
             Poll::Ready(_) => blocked.set(0),
         }

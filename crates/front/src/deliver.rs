@@ -27,23 +27,24 @@ pub(crate) fn respond(
     is_head: bool,
     passage: &mut Passage,
 ) -> Result<Response<AnswerBody>, Failure> {
-    let status = StatusCode::from_u16(answer.status).map_err(|_| Failure::BrokenAnswer)?;
+    let Answer { status: code, bytes, head_bytes, ledger, .. } = answer;
+    let status = StatusCode::from_u16(code).map_err(|_| Failure::BrokenAnswer)?;
     if status.is_informational() {
         tracing::debug!(%status, "a script ended with an interim status");
         return Err(Failure::BrokenAnswer);
     }
     headers.clear();
-    let declared = read_lines(&answer.bytes, answer.head_bytes, &mut headers, |name| {
+    let declared = read_lines(&bytes, head_bytes, &mut headers, |name| {
         shared.report_dropped(name);
     });
-    if let Some(ledger) = answer.ledger {
+    if let Some(ledger) = ledger {
         passage.costs(ledger);
     }
-    let is_bodiless = is_head || matches!(answer.status, 204 | 304);
+    let is_bodiless = is_head || matches!(code, 204 | 304);
     if let Some(length) = declared.filter(|_| is_head || !is_bodiless) {
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     }
-    let bytes = answer.bytes.slice(answer.head_bytes..);
+    let bytes = bytes.slice(head_bytes..);
     let body = match exchange {
         _ if is_bodiless => AnswerBody::empty(),
         Some(exchange) => AnswerBody::stream(bytes, exchange, declared),
@@ -55,8 +56,8 @@ pub(crate) fn respond(
     Ok(response)
 }
 
-/// A complete body against the length its script declared: a longer one is cut, as nginx does; a shorter one
-/// claims no length, so that hyper notices that it ends early and closes the connection.
+/// A complete body against the length its script declared: a longer one is shortened, as nginx does; after a
+/// shorter one the connection is cut.
 fn whole(bytes: Bytes, declared: Option<u64>) -> AnswerBody {
     let length = bytes.len() as u64;
     match declared {
@@ -136,6 +137,8 @@ enum Kind {
     /// Fewer bytes than its head promises.
     Short(Bytes),
     Stream(Stream),
+    /// The connection is to be cut.
+    Cut,
     File(Box<FileBody>),
 }
 
@@ -206,12 +209,29 @@ impl AnswerBody {
         }
         Poll::Ready(None)
     }
+
+    /// The answer breaks off: all that can be done is to cut the connection. hyper forgets what it has not sent when
+    /// a body fails, so the failure comes one poll later, after a flush.
+    fn cut(
+        &mut self,
+        why: Lost,
+        cx: &Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        if let Some(passage) = &self.passage {
+            passage.cut(why);
+        }
+        self.kind = Kind::Cut;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
 }
 
 impl Stream {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, Lost>> {
         let piece = if self.first.is_empty() {
-            let Some(exchange) = &mut self.exchange else { return Poll::Ready(Ok(Piece::End(None))) };
+            let Some(exchange) = &mut self.exchange else {
+                return Poll::Ready(Ok(Piece::End(None)));
+            };
             ready!(exchange.poll_piece(cx))
         } else {
             Ok(Piece::Bytes(std::mem::take(&mut self.first)))
@@ -242,7 +262,7 @@ impl Body for AnswerBody {
                 this.kind = Kind::Empty;
                 this.gave(bytes)
             }
-            Kind::Short(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Kind::Short(bytes) if bytes.is_empty() => this.cut(Lost::Short, cx),
             Kind::Short(bytes) => {
                 let bytes = std::mem::take(bytes);
                 this.gave(bytes)
@@ -255,14 +275,18 @@ impl Body for AnswerBody {
                     }
                     this.gave(bytes)
                 }
+                Ok(Piece::End(_)) if stream.left.is_some_and(|left| left > 0) => {
+                    this.cut(Lost::Short, cx)
+                }
                 Ok(Piece::End(ledger)) => {
                     if let (Some(ledger), Some(passage)) = (ledger, &mut this.passage) {
                         passage.costs(ledger);
                     }
                     this.ended()
                 }
-                Err(lost) => Poll::Ready(Some(Err(cut(this.passage.as_ref(), lost)))),
+                Err(lost) => this.cut(lost, cx),
             },
+            Kind::Cut => Poll::Ready(Some(Err(io::Error::other("the answer broke off")))),
             Kind::File(file) => match ready!(file.poll_chunk(cx)) {
                 Some(Ok(bytes)) => this.gave(bytes),
                 Some(Err(error)) => Poll::Ready(Some(Err(error))),
@@ -280,17 +304,9 @@ impl Body for AnswerBody {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Kind::File(file) => SizeHint::with_exact(file.left()),
-            Kind::Short(_) | Kind::Stream(_) => SizeHint::default(),
+            Kind::Short(_) | Kind::Stream(_) | Kind::Cut => SizeHint::default(),
         }
     }
-}
-
-/// An answer breaks off in the middle: all that can be done is to cut the connection.
-fn cut(passage: Option<&Passage>, lost: Lost) -> io::Error {
-    if let Some(passage) = passage {
-        passage.cut(lost);
-    }
-    io::Error::other("the answer broke off")
 }
 
 #[cfg(test)]
@@ -322,9 +338,19 @@ mod tests {
         check("Content-Length: 12\n", &[], Some(12), &[]);
         check("Content-Length: -1\n", &[], None, &[]);
         check("Content-Length: 1, 1\n", &[], None, &[]);
-        check("Transfer-Encoding: chunked\nConnection: close\nStatus: 404\nTE: x\n", &[], None, &[]);
+        check(
+            "Transfer-Encoding: chunked\nConnection: close\nStatus: 404\nTE: x\n",
+            &[],
+            None,
+            &[],
+        );
         check("Keep-Alive: 5\nUpgrade: h2c\nTrailer: x\nProxy-Connection: x\n", &[], None, &[]);
-        check("Bad Name: 1\n: 2\nnothing\nOk: 3\n", &[("ok", "3")], None, &["Bad Name", "", "nothing"]);
+        check(
+            "Bad Name: 1\n: 2\nnothing\nOk: 3\n",
+            &[("ok", "3")],
+            None,
+            &["Bad Name", "", "nothing"],
+        );
         check("X: a\x01b\nY: a\0b\n", &[], None, &["X", "Y"]);
         check("Location: /\u{e4}\n", &[("location", "?")], None, &[]);
     }

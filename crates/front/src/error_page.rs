@@ -49,7 +49,9 @@ impl Failure {
 
     fn sentence(self) -> &'static str {
         match self {
-            Failure::BadRequest(_) | Failure::BadBody => "The server could not understand the request.",
+            Failure::BadRequest(_) | Failure::BadBody => {
+                "The server could not understand the request."
+            }
             Failure::Forbidden => "You may not see this page.",
             Failure::NotFound => "There is no page at this address.",
             Failure::MethodNotAllowed(_) => "This page does not support that kind of request.",

@@ -46,6 +46,8 @@ pub(crate) enum Lost {
     Broken(&'static str),
     /// The worker said that the answer is incomplete.
     Aborted,
+    /// The answer is shorter than the length it declared.
+    Short,
     /// The request's body did not come as promised.
     Body(BodyFailure),
 }
@@ -202,7 +204,9 @@ impl Exchanges {
 
     /// Gives back a slot that was filled in vain.
     pub(crate) fn give_up(&mut self, filling: Filling) {
-        self.front.release(filling.slot());
+        let slot = filling.slot();
+        drop(filling);
+        self.front.release(slot);
         self.grant_next();
     }
 

@@ -125,7 +125,11 @@ mod tests {
         check(&[("proto", "https, http")], &Claims { is_https: Some(false), ..Claims::default() });
         check(
             &[("host", "shop.example:8443"), ("port", "8443")],
-            &Claims { host: Some("shop.example:8443".into()), port: Some(8443), ..Claims::default() },
+            &Claims {
+                host: Some("shop.example:8443".into()),
+                port: Some(8443),
+                ..Claims::default()
+            },
         );
         check(&[("host", "a/b"), ("port", "x")], &Claims::default());
     }

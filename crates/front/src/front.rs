@@ -47,7 +47,9 @@ pub enum StartError {
     #[error("the front controller `{0}` is not below the document root")]
     Controller(PathBuf),
     /// The access log cannot be opened.
-    #[error("cannot open the access log `{path}`: {source}\nhint: its directory must exist and be writable")]
+    #[error(
+        "cannot open the access log `{path}`: {source}\nhint: its directory must exist and be writable"
+    )]
     Log {
         /// What was given.
         path: PathBuf,
@@ -147,7 +149,8 @@ impl Front {
             self.link,
         ));
         PARKED.set(Some(Rc::clone(&shared)));
-        let result = runtime.block_on(serve(&shared, &self.ring, self.listeners, &self.control, drain));
+        let result =
+            runtime.block_on(serve(&shared, &self.ring, self.listeners, &self.control, drain));
         self.control.is_ready.store(false, Ordering::Release);
         PARKED.set(None);
         // Ends all tasks that are left; they unregister from `shared`, which is still there.
@@ -300,4 +303,3 @@ fn sweep_once(shared: &Shared) {
         connection.sweep(timeouts, now_ms);
     }
 }
-

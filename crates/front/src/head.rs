@@ -26,7 +26,11 @@ pub(crate) struct Caller<'a> {
 
 impl Caller<'_> {
     /// Encodes the head into `out`. `body_bytes`: the body's length, if it is known.
-    pub(crate) fn encode(&self, body_bytes: Option<u64>, out: &mut Vec<u8>) -> Result<(), TooLarge> {
+    pub(crate) fn encode(
+        &self,
+        body_bytes: Option<u64>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), TooLarge> {
         let Caller { connection, parts, script, .. } = *self;
         let headers = &parts.headers;
         let cookie = joined(headers, &header::COOKIE);
@@ -154,9 +158,13 @@ mod tests {
 
     #[test]
     fn names_that_could_be_forged_are_not_passed() {
-        for (name, passes) in
-            [("x-real-ip", true), ("x_real_ip", false), ("proxy", false), ("x.y", false), ("a1", true)]
-        {
+        for (name, passes) in [
+            ("x-real-ip", true),
+            ("x_real_ip", false),
+            ("proxy", false),
+            ("x.y", false),
+            ("a1", true),
+        ] {
             assert_eq!(is_passed(name.as_bytes()), passes, "{name}");
         }
     }

@@ -109,11 +109,11 @@ impl Default for Timeouts {
     fn default() -> Timeouts {
         Timeouts {
             header: Duration::from_secs(10),
-            idle: Duration::from_secs(60),
+            idle: Duration::from_mins(1),
             body: Duration::from_secs(30),
             write: Duration::from_secs(30),
             queue: Duration::from_secs(30),
-            answer: Duration::from_secs(60),
+            answer: Duration::from_mins(1),
             drain: Duration::from_secs(30),
         }
     }

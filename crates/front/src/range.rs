@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn ranges() {
-        let part = |from, to| Wanted::Parts(vec![from..to]);
+        let part = |from, to| Wanted::Parts(Vec::from([from..to]));
         check("bytes=0-0", 10, &part(0, 1));
         check("bytes=0-9", 10, &part(0, 10));
         check("bytes=0-99", 10, &part(0, 10));
@@ -100,7 +100,9 @@ mod tests {
 
     #[test]
     fn ignored() {
-        for value in ["", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=3-2", "lines=0-1", "bytes=0-1,x"] {
+        for value in
+            ["", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=3-2", "lines=0-1", "bytes=0-1,x"]
+        {
             check(value, 10, &Wanted::Whole);
         }
         check("bytes=0-,0-,0-", 10, &Wanted::Whole);

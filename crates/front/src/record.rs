@@ -13,7 +13,7 @@ use samovar_ring::Ledger;
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,7 +55,7 @@ impl Recorder {
         let (lines, received) = sync_channel(LINES_MAX);
         let writer = std::thread::Builder::new()
             .name("access-log".into())
-            .spawn(move || write(&received, out, path, &reopens))?;
+            .spawn(move || write(&received, out, path.as_deref(), &reopens))?;
         Ok(Recorder { lines: Some(lines), writer: Some(writer), format })
     }
 
@@ -87,16 +87,18 @@ fn open(path: &Path) -> io::Result<File> {
 fn write(
     lines: &Receiver<String>,
     out: Box<dyn Write + Send>,
-    path: Option<PathBuf>,
+    path: Option<&Path>,
     reopens: &AtomicBool,
 ) {
     let mut out = BufWriter::new(out);
     let mut has_failed = false;
     while let Ok(first) = lines.recv() {
-        if let (true, Some(path)) = (reopens.swap(false, Ordering::AcqRel), &path) {
+        if let (true, Some(path)) = (reopens.swap(false, Ordering::AcqRel), path) {
             match open(path) {
                 Ok(file) => out = BufWriter::new(Box::new(file)),
-                Err(error) => tracing::warn!(%error, path = %path.display(), "cannot reopen the access log"),
+                Err(error) => {
+                    tracing::warn!(%error, path = %path.display(), "cannot reopen the access log");
+                }
             }
         }
         let mut result = out.write_all(first.as_bytes());
@@ -138,7 +140,11 @@ struct Line {
 }
 
 impl Passage {
-    pub(crate) fn begin(connection: &Rc<ConnectionState>, parts: &Parts, id: &HeaderValue) -> Passage {
+    pub(crate) fn begin(
+        connection: &Rc<ConnectionState>,
+        parts: &Parts,
+        id: &HeaderValue,
+    ) -> Passage {
         let shared = &connection.shared;
         shared.counters.requests.add(1);
         shared.counters.in_flight.add(1);
@@ -300,7 +306,9 @@ fn escape(bytes: &[u8], quoting: Quoting, out: &mut String) {
         for character in chunk.valid().chars() {
             match (character, quoting) {
                 ('"' | '\\', Quoting::Json) => out.extend(['\\', character]),
-                ('"' | '\\' | '\0'..='\x1f' | '\x7f'..='\u{9f}', _) => escape_code(character as u32, quoting, out),
+                ('"' | '\\' | '\0'..='\x1f' | '\x7f'..='\u{9f}', _) => {
+                    escape_code(character as u32, quoting, out);
+                }
                 _ => out.push(character),
             }
         }
@@ -356,7 +364,7 @@ mod clf {
         let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
         Civil {
             year: year_of_era + era * 400 + i64::from(month <= 2),
-            month: month as usize,
+            month: month.cast_unsigned() as usize,
             day: (day_of_year - (153 * shifted + 2) / 5 + 1).cast_unsigned(),
             hour: seconds / 3_600 % 24,
             minute: seconds / 60 % 60,

@@ -57,7 +57,7 @@ async fn answer(
     let route = shared.routes.route(&shared.site, parts.uri.path().as_bytes(), shared.now_ms.get());
     match &*route {
         Route::Script(script) => run(connection, parts, body, script, id, passage).await,
-        Route::Static(file) => static_files::respond(file, parts, passage),
+        Route::Static(file) => static_files::respond(file, parts),
         Route::Redirect(path) => redirect(path, parts.uri.query()),
         Route::Forbidden => Err(Failure::Forbidden),
         Route::NotFound => Err(Failure::NotFound),

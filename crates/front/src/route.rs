@@ -124,10 +124,9 @@ impl Site {
         }
         let directory = path.strip_suffix(b"/");
         match files.look(directory.filter(|d| !d.is_empty()).unwrap_or(path)) {
-            Found::Absent => None,
             Found::Outside => Some(Route::Forbidden),
             Found::File(file) if directory.is_none() => self.static_file(path, file),
-            Found::File(_) => None,
+            Found::Absent | Found::File(_) => None,
             Found::Directory if self.is_explicit => None,
             Found::Directory if directory.is_none() => Some(Route::Redirect(with_slash(path))),
             Found::Directory => Some(self.index_of(files, path)),
@@ -135,7 +134,8 @@ impl Site {
     }
 
     fn static_file(&self, path: &[u8], file: PathBuf) -> Option<Route> {
-        let is_served = self.static_files && !is_source(path) && !is_source(file.as_os_str().as_bytes());
+        let is_served =
+            self.static_files && !is_source(path) && !is_source(file.as_os_str().as_bytes());
         is_served.then_some(Route::Static(file))
     }
 
@@ -206,7 +206,8 @@ fn decode(path: &[u8]) -> Result<Vec<u8>, &'static str> {
     let mut rest = path.iter();
     while let Some(&byte) = rest.next() {
         let byte = if byte == b'%' {
-            let digits = (rest.next().copied().and_then(digit), rest.next().copied().and_then(digit));
+            let digits =
+                (rest.next().copied().and_then(digit), rest.next().copied().and_then(digit));
             let (Some(high), Some(low)) = digits else { return Err("a broken percent escape") };
             high << 4 | low
         } else {
@@ -358,10 +359,33 @@ mod tests {
     }
 
     const TREE: &[&str] = &[
-        "/index.php", "/info.php", "/style.css", "/.env", "/.git/", "/.git/config", "/.well-known/",
-        "/.well-known/acme", "/dir/", "/dir/index.php", "/pages/", "/pages/index.html", "/empty/",
-        "/a.php.css", "/lib.inc", "/old.php~", "/old.php.bak", "/x.phtml", "/up.PHP", "/d.php/",
-        "/d.php/in.css", "/d.php/run.php", "!/out", "!/out.php", "/sp ace/", "/.hidden.php", "/r%",
+        "/index.php",
+        "/info.php",
+        "/style.css",
+        "/.env",
+        "/.git/",
+        "/.git/config",
+        "/.well-known/",
+        "/.well-known/acme",
+        "/dir/",
+        "/dir/index.php",
+        "/pages/",
+        "/pages/index.html",
+        "/empty/",
+        "/a.php.css",
+        "/lib.inc",
+        "/old.php~",
+        "/old.php.bak",
+        "/x.phtml",
+        "/up.PHP",
+        "/d.php/",
+        "/d.php/in.css",
+        "/d.php/run.php",
+        "!/out",
+        "!/out.php",
+        "/sp ace/",
+        "/.hidden.php",
+        "/r%",
     ];
 
     /// A route in short: `static /x`, `script NAME PATH_INFO lane`, `301 …` or a word.
@@ -389,69 +413,77 @@ mod tests {
     #[test]
     fn the_routes_of_try_files() {
         let app = "script /index.php  App";
-        check(&site(), &Tree::new(TREE), &[
-            ("/", app),
-            ("/index.php", app),
-            ("/index.php/a/b", "script /index.php /a/b App"),
-            ("/index.php/a%20b", "script /index.php /a b App"),
-            ("/index.php/.x", "script /index.php /.x App"),
-            ("/info.php", "script /info.php  Script"),
-            ("/info.php/x.php/y", "script /info.php /x.php/y Script"),
-            ("/info.php/", "script /info.php / Script"),
-            ("/info.phpx", app),
-            ("/products/1", app),
-            ("/missing.php", app),
-            ("/missing.php/x", app),
-            ("/style.css", "static /site/style.css"),
-            ("/style.css/", app),
-            ("/%73tyle.css", "static /site/style.css"),
-            ("//style.css", "static /site/style.css"),
-            ("/dir/../style.css", "static /site/style.css"),
-            ("/dir/./../style.css", "static /site/style.css"),
-            ("/%2e%2e/style.css", "BadRequest"),
-            ("/..", "BadRequest"),
-            ("/dir/../../x", "BadRequest"),
-            ("/%00", "BadRequest"),
-            ("/%", "BadRequest"),
-            ("/%4", "BadRequest"),
-            ("/%zz", "BadRequest"),
-            ("", "BadRequest"),
-            ("relative", "BadRequest"),
-            ("/dir", "301 /dir/"),
-            ("//dir", "301 /dir/"),
-            ("/sp%20ace", "301 /sp%20ace/"),
-            ("/dir/", "script /dir/index.php  Script"),
-            ("/dir/.", "script /dir/index.php  Script"),
-            ("/dir/x/..", "script /dir/index.php  Script"),
-            ("/pages/", "static /site/pages/index.html"),
-            ("/empty/", "Forbidden"),
-            ("/r%25", "static /site/r%"),
-        ]);
+        check(
+            &site(),
+            &Tree::new(TREE),
+            &[
+                ("/", app),
+                ("/index.php", app),
+                ("/index.php/a/b", "script /index.php /a/b App"),
+                ("/index.php/a%20b", "script /index.php /a b App"),
+                ("/index.php/.x", "script /index.php /.x App"),
+                ("/info.php", "script /info.php  Script"),
+                ("/info.php/x.php/y", "script /info.php /x.php/y Script"),
+                ("/info.php/", "script /info.php / Script"),
+                ("/info.phpx", app),
+                ("/products/1", app),
+                ("/missing.php", app),
+                ("/missing.php/x", app),
+                ("/style.css", "static /site/style.css"),
+                ("/style.css/", app),
+                ("/%73tyle.css", "static /site/style.css"),
+                ("//style.css", "static /site/style.css"),
+                ("/dir/../style.css", "static /site/style.css"),
+                ("/dir/./../style.css", "static /site/style.css"),
+                ("/%2e%2e/style.css", "BadRequest"),
+                ("/..", "BadRequest"),
+                ("/dir/../../x", "BadRequest"),
+                ("/%00", "BadRequest"),
+                ("/%", "BadRequest"),
+                ("/%4", "BadRequest"),
+                ("/%zz", "BadRequest"),
+                ("", "BadRequest"),
+                ("relative", "BadRequest"),
+                ("/dir", "301 /dir/"),
+                ("//dir", "301 /dir/"),
+                ("/sp%20ace", "301 /sp%20ace/"),
+                ("/dir/", "script /dir/index.php  Script"),
+                ("/dir/.", "script /dir/index.php  Script"),
+                ("/dir/x/..", "script /dir/index.php  Script"),
+                ("/pages/", "static /site/pages/index.html"),
+                ("/empty/", "Forbidden"),
+                ("/r%25", "static /site/r%"),
+            ],
+        );
     }
 
     #[test]
     fn what_is_never_served() {
         let app = "script /index.php  App";
-        check(&site(), &Tree::new(TREE), &[
-            ("/.env", app),
-            ("/.git", app),
-            ("/.git/config", app),
-            ("/%2egit/config", app),
-            ("/.hidden.php", app),
-            ("/.well-known/acme", "static /site/.well-known/acme"),
-            ("/.well-knownx", app),
-            ("/lib.inc", app),
-            ("/old.php~", app),
-            ("/old.php.bak", app),
-            ("/x.phtml", app),
-            ("/up.PHP", app),
-            ("/a.php.css", "static /site/a.php.css"),
-            ("/d.php/in.css", "static /site/d.php/in.css"),
-            ("/d.php/run.php/x", "script /d.php/run.php /x Script"),
-            ("/d.php", "301 /d.php/"),
-            ("/out", "Forbidden"),
-            ("/out.php", "Forbidden"),
-        ]);
+        check(
+            &site(),
+            &Tree::new(TREE),
+            &[
+                ("/.env", app),
+                ("/.git", app),
+                ("/.git/config", app),
+                ("/%2egit/config", app),
+                ("/.hidden.php", app),
+                ("/.well-known/acme", "static /site/.well-known/acme"),
+                ("/.well-knownx", app),
+                ("/lib.inc", app),
+                ("/old.php~", app),
+                ("/old.php.bak", app),
+                ("/x.phtml", app),
+                ("/up.PHP", app),
+                ("/a.php.css", "static /site/a.php.css"),
+                ("/d.php/in.css", "static /site/d.php/in.css"),
+                ("/d.php/run.php/x", "script /d.php/run.php /x Script"),
+                ("/d.php", "301 /d.php/"),
+                ("/out", "Forbidden"),
+                ("/out.php", "Forbidden"),
+            ],
+        );
     }
 
     #[test]
@@ -459,31 +491,43 @@ mod tests {
         let site = Site { controller: b"/app.php".to_vec(), is_explicit: true, ..site() };
         let app = "script /app.php  App";
         let tree = ["/app.php", "/dir/", "/dir/index.php", "/index.php", "/style.css"];
-        check(&site, &Tree::new(&tree), &[
-            ("/", app),
-            ("/dir", app),
-            ("/dir/", app),
-            ("/dir/index.php", "script /dir/index.php  Script"),
-            ("/index.php", "script /index.php  Script"),
-            ("/style.css", "static /site/style.css"),
-        ]);
+        check(
+            &site,
+            &Tree::new(&tree),
+            &[
+                ("/", app),
+                ("/dir", app),
+                ("/dir/", app),
+                ("/dir/index.php", "script /dir/index.php  Script"),
+                ("/index.php", "script /index.php  Script"),
+                ("/style.css", "static /site/style.css"),
+            ],
+        );
     }
 
     #[test]
     fn without_controller_what_is_not_there_is_404() {
-        check(&site(), &Tree::new(&["/a.txt", "/x.php"]), &[
-            ("/", "Forbidden"),
-            ("/b", "NotFound"),
-            ("/b.php", "NotFound"),
-            ("/a.txt", "static"),
-            ("/x.php", "script"),
-        ]);
+        check(
+            &site(),
+            &Tree::new(&["/a.txt", "/x.php"]),
+            &[
+                ("/", "Forbidden"),
+                ("/b", "NotFound"),
+                ("/b.php", "NotFound"),
+                ("/a.txt", "static"),
+                ("/x.php", "script"),
+            ],
+        );
     }
 
     #[test]
     fn static_files_can_be_off() {
         let site = Site { static_files: false, ..site() };
-        check(&site, &Tree::new(TREE), &[("/style.css", "script /index.php"), ("/pages/", "Forbidden")]);
+        check(
+            &site,
+            &Tree::new(TREE),
+            &[("/style.css", "script /index.php"), ("/pages/", "Forbidden")],
+        );
     }
 
     proptest! {

@@ -12,10 +12,13 @@ const ENTRIES_MAX: usize = 4_096;
 /// Longer paths are not kept.
 const PATH_BYTES_MAX: usize = 256;
 
+/// When, in ms, and what.
+type Decided = (u64, Rc<Route>);
+
 #[derive(Debug)]
 pub(crate) struct RouteCache {
     disk: Disk,
-    entries: RefCell<HashMap<Box<[u8]>, (u64, Rc<Route>)>>,
+    entries: RefCell<HashMap<Box<[u8]>, Decided>>,
 }
 
 impl RouteCache {

@@ -97,7 +97,8 @@ impl Shared {
 
     /// Tells the supervisor that script requests come, at most once per sweep.
     pub(crate) fn announce_lane(&self, lane: Lane) {
-        if lane == Lane::Script && self.script_lane_said_ms.replace(self.now_ms.get()) != self.now_ms.get()
+        if lane == Lane::Script
+            && self.script_lane_said_ms.replace(self.now_ms.get()) != self.now_ms.get()
         {
             (self.link)(FrontEvent::LaneNeeded(lane));
         }

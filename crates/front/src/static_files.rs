@@ -7,13 +7,12 @@
 use crate::deliver::AnswerBody;
 use crate::error_page::Failure;
 use crate::range::{self, Wanted};
-use crate::record::Passage;
 use crate::validate::{Validators, Verdict};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
-use rustix::io::Errno;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::fs::{File, Metadata};
 use std::future::Future;
@@ -37,11 +36,7 @@ const ALLOWED: &str = "GET, HEAD";
 const BOUNDARY: &str = "samovar-5f1d7f8a0c3e4b29";
 
 /// Answers a request for the file at the canonical `path`.
-pub(crate) fn respond(
-    path: &Path,
-    parts: &Parts,
-    _passage: &mut Passage,
-) -> Result<Response<AnswerBody>, Failure> {
+pub(crate) fn respond(path: &Path, parts: &Parts) -> Result<Response<AnswerBody>, Failure> {
     if parts.method != Method::GET && parts.method != Method::HEAD {
         return Err(Failure::MethodNotAllowed(ALLOWED));
     }
@@ -77,9 +72,7 @@ pub(crate) fn respond(
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
     let file = match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
-        Err(Errno::NOSYS | Errno::PERM) => {
-            openat(CWD, path, flags, Mode::empty())
-        }
+        Err(Errno::NOSYS | Errno::PERM) => openat(CWD, path, flags, Mode::empty()),
         other => other,
     };
     Ok(File::from(file?))
@@ -145,32 +138,41 @@ fn partial(
     parts: Vec<Range<u64>>,
     kind: &HeaderValue,
 ) -> Response<AnswerBody> {
-    let content_range = |part: &Range<u64>| format!("bytes {}-{}/{size}", part.start, part.end - 1);
-    let (segments, kind, range) = match &parts[..] {
-        [part] => (vec![Segment::Range(part.clone())], kind.clone(), Some(content_range(part))),
-        _ => {
-            let kind = kind.to_str().unwrap_or("application/octet-stream");
-            let mut segments = Vec::with_capacity(2 * parts.len() + 1);
-            for part in parts {
-                let range = content_range(&part);
-                segments.push(Segment::Bytes(Bytes::from(format!(
-                    "\r\n--{BOUNDARY}\r\nContent-Type: {kind}\r\nContent-Range: {range}\r\n\r\n"
-                ))));
-                segments.push(Segment::Range(part));
-            }
-            segments.push(Segment::Bytes(Bytes::from(format!("\r\n--{BOUNDARY}--\r\n"))));
-            let multipart = format!("multipart/byteranges; boundary={BOUNDARY}");
-            let kind = HeaderValue::from_str(&multipart).expect("a constant of visible characters");
-            (segments, kind, None)
-        }
+    let single = (parts.len() == 1).then(|| content_range(&parts[0], size));
+    let segments = match single {
+        Some(_) => parts.into_iter().map(Segment::Range).collect(),
+        None => multipart(parts, size, kind),
     };
     let mut response = Response::new(AnswerBody::file(FileBody::new(file, segments)));
     *response.status_mut() = StatusCode::PARTIAL_CONTENT;
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    if let Some(range) = range {
-        set(response.headers_mut(), header::CONTENT_RANGE, range);
+    let headers = response.headers_mut();
+    if let Some(range) = single {
+        headers.insert(header::CONTENT_TYPE, kind.clone());
+        set(headers, header::CONTENT_RANGE, range);
+    } else {
+        let multipart = format!("multipart/byteranges; boundary={BOUNDARY}");
+        set(headers, header::CONTENT_TYPE, multipart);
     }
     response
+}
+
+/// The parts of a file, each with a head of its own (RFC 9110, 14.6).
+fn multipart(parts: Vec<Range<u64>>, size: u64, kind: &HeaderValue) -> Vec<Segment> {
+    let kind = kind.to_str().unwrap_or("application/octet-stream");
+    let mut segments = Vec::with_capacity(2 * parts.len() + 1);
+    for part in parts {
+        let range = content_range(&part, size);
+        segments.push(Segment::Bytes(Bytes::from(format!(
+            "\r\n--{BOUNDARY}\r\nContent-Type: {kind}\r\nContent-Range: {range}\r\n\r\n"
+        ))));
+        segments.push(Segment::Range(part));
+    }
+    segments.push(Segment::Bytes(Bytes::from(format!("\r\n--{BOUNDARY}--\r\n"))));
+    segments
+}
+
+fn content_range(part: &Range<u64>, size: u64) -> String {
+    format!("bytes {}-{}/{size}", part.start, part.end - 1)
 }
 
 fn set(headers: &mut HeaderMap, name: header::HeaderName, value: String) {

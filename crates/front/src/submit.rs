@@ -133,7 +133,7 @@ fn failure(caller: &Caller<'_>, lost: Lost) -> Failure {
             Failure::WorkerDied
         }
         // `exchange` has logged what was broken and had the worker killed.
-        Lost::Broken(_) | Lost::Aborted => Failure::BrokenAnswer,
+        Lost::Broken(_) | Lost::Aborted | Lost::Short => Failure::BrokenAnswer,
         Lost::Body(BodyFailure::TooLarge) => Failure::BodyTooLarge,
         Lost::Body(BodyFailure::Timeout) => Failure::BodyTimeout,
         Lost::Body(BodyFailure::Incomplete) => Failure::BadBody,

@@ -1,0 +1,390 @@
+//! The whole front over TCP, with fake workers: threads that speak the ring's worker side.
+//!
+//! `Server::new().work(|job| …)` starts one; `server.get("/")` and `Client` speak HTTP by hand.
+#![allow(unsafe_code)] // The encoded request is read where it lies, as the worker does.
+
+mod answers;
+mod bodies;
+mod failures;
+mod files;
+mod http;
+mod life;
+
+use crate::{Front, FrontEvent, FrontHandle, FrontOptions};
+use samovar_ring::{
+    Incarnation, Lane, Ledger, REQUEST_BYTES, Ring, SlotIndex, Supervision, Take, WorkerEnd,
+};
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// No test waits longer for anything.
+const WATCHDOG: Duration = Duration::from_secs(20);
+
+/// What a fake worker does after its closure.
+enum After {
+    Finish,
+    /// As if killed: the slot is left as it is, then repaired.
+    Die,
+    /// Until the front asks for its death.
+    Hang,
+}
+
+/// One request in a fake worker's hands.
+struct Job<'a> {
+    worker: &'a mut WorkerEnd,
+    slot: SlotIndex,
+    ring: &'a Ring,
+    fields: Vec<Vec<u8>>,
+    headers: HashMap<String, String>,
+    content_length: i64,
+    server_port: u32,
+    flags: u32,
+}
+
+const FIELDS: [&str; 16] = [
+    "method",
+    "target",
+    "query",
+    "protocol",
+    "script_filename",
+    "script_name",
+    "document_uri",
+    "path_info",
+    "document_root",
+    "server_name",
+    "server_addr",
+    "remote_addr",
+    "request_id",
+    "content_type",
+    "cookie",
+    "authorization",
+];
+
+impl<'a> Job<'a> {
+    fn new(worker: &'a mut WorkerEnd, slot: SlotIndex, ring: &'a Ring) -> Job<'a> {
+        // SAFETY: the request area has REQUEST_BYTES bytes and is the worker's until it finishes.
+        let bytes = unsafe { std::slice::from_raw_parts(worker.request(slot), REQUEST_BYTES) };
+        let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
+        let string = |at: usize| {
+            let (off, len) = (word(at) as usize, word(at + 4) as usize);
+            bytes[off..off + len].to_vec()
+        };
+        let fields =
+            (0..FIELDS.len()).map(|i| if word(i * 8) == 0 { vec![] } else { string(i * 8) });
+        let text = |at| String::from_utf8_lossy(&string(at)).into_owned();
+        let (count, table) = (word(148) as usize, word(152) as usize);
+        let headers = (0..count).map(|i| (text(table + i * 16), text(table + i * 16 + 8)));
+        Job {
+            fields: fields.collect(),
+            headers: headers.collect(),
+            content_length: i64::from_ne_bytes(bytes[128..136].try_into().unwrap()),
+            server_port: word(136),
+            flags: word(144),
+            worker,
+            slot,
+            ring,
+        }
+    }
+
+    fn field(&self, name: &str) -> String {
+        let at = FIELDS.iter().position(|f| *f == name).unwrap();
+        String::from_utf8_lossy(&self.fields[at]).into_owned()
+    }
+
+    fn head(&mut self, status: u16, lines: &str) {
+        assert!(self.worker.put_head(self.slot, status, lines.as_bytes()));
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> bool {
+        self.worker.write_body(self.slot, bytes).is_ok()
+    }
+
+    fn flush(&mut self) -> bool {
+        self.worker.flush(self.slot).is_ok()
+    }
+
+    fn answer(&mut self, body: &str) -> After {
+        self.head(200, "Content-Type: text/plain\n");
+        self.write(body.as_bytes());
+        After::Finish
+    }
+
+    /// The whole body, or `None` if the client broke off.
+    fn body(&mut self) -> Option<Vec<u8>> {
+        let (mut all, mut piece) = (Vec::new(), Vec::new());
+        loop {
+            self.worker.read_body(self.slot, 10_000, &mut piece).ok()?;
+            if piece.is_empty() {
+                return Some(all);
+            }
+            all.extend_from_slice(&piece);
+        }
+    }
+}
+
+type Closure = dyn Fn(&mut Job<'_>) -> After + Send + Sync;
+
+/// A front that runs, its workers, and what it said to its supervisor.
+struct Server {
+    address: SocketAddr,
+    handle: FrontHandle,
+    root: TempDir,
+    ring: Ring,
+    events: Receiver<FrontEvent>,
+    kills: Arc<Mutex<Receiver<Incarnation>>>,
+    front: Option<JoinHandle<()>>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+impl Server {
+    /// The defaults, no worker.
+    fn new() -> Server {
+        Server::with(64, |_| {})
+    }
+
+    fn with(slots: usize, change: impl FnOnce(&mut FrontOptions)) -> Server {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("index.php"), "<?php").unwrap();
+        std::fs::write(root.path().join("other.php"), "<?php").unwrap();
+        let mut options = FrontOptions::new(root.path());
+        options.temp_dir = root.path().to_owned();
+        change(&mut options);
+        let ring = Ring::create(slots).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (said, events) = channel();
+        let (kill, kills): (Sender<Incarnation>, _) = channel();
+        let link = Box::new(move |event| {
+            if let FrontEvent::KillWorker { incarnation, .. } = event {
+                let _ = kill.send(incarnation);
+            }
+            let _ = said.send(event);
+        });
+        let (front, handle) = Front::new(vec![listener], ring.clone(), options, link).unwrap();
+        let front = std::thread::spawn(move || front.run().unwrap());
+        let kills = Arc::new(Mutex::new(kills));
+        Server { address, handle, root, ring, events, kills, front: Some(front), workers: vec![] }
+    }
+
+    /// Adds a worker.
+    fn work(mut self, act: impl Fn(&mut Job<'_>) -> After + Send + Sync + 'static) -> Server {
+        let (ring, kills) = (self.ring.clone(), Arc::clone(&self.kills));
+        let (index, act): (_, Box<Closure>) = (self.workers.len(), Box::new(act));
+        self.workers.push(std::thread::spawn(move || work(&ring, index, &kills, &*act)));
+        self
+    }
+
+    fn client(&self) -> Client {
+        Client::connect(self.address)
+    }
+
+    /// One request on its own connection: status line and headers, body.
+    fn get(&self, target: &str) -> Reply {
+        self.ask(&format!("GET {target} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n"))
+    }
+
+    fn ask(&self, request: &str) -> Reply {
+        let mut client = self.client();
+        client.send(request.as_bytes());
+        client.reply(request.starts_with("HEAD"))
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) {
+        let path = self.root.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+
+    fn event(&self) -> FrontEvent {
+        self.events.recv_timeout(WATCHDOG).unwrap()
+    }
+
+    /// Drains, and waits until the front has returned.
+    fn stop(&mut self) {
+        self.handle.drain();
+        if let Some(front) = self.front.take() {
+            front.join().unwrap();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.handle.drain();
+        Supervision::new(self.ring.clone()).stop();
+        if let Some(front) = self.front.take() {
+            let result = front.join();
+            assert!(std::thread::panicking() || result.is_ok(), "the front panicked");
+        }
+    }
+}
+
+fn work(ring: &Ring, index: usize, kills: &Mutex<Receiver<Incarnation>>, act: &Closure) {
+    let supervision = Supervision::new(ring.clone());
+    let mut me = Incarnation::new(index as u32 + 1).unwrap();
+    loop {
+        let mut worker = WorkerEnd::new(ring.clone(), index, me);
+        loop {
+            let Take::Request(slot, _) = worker.take(&[Lane::App, Lane::Script]) else { return };
+            match act(&mut Job::new(&mut worker, slot, ring)) {
+                After::Finish => {
+                    let ledger =
+                        Ledger { cpu_ns: 1_500_000, peak_bytes: 4096, ..Ledger::default() };
+                    worker.finish(slot, &ledger);
+                    continue;
+                }
+                After::Die => {}
+                After::Hang => {
+                    let killed = kills.lock().unwrap().recv_timeout(WATCHDOG).unwrap();
+                    assert_eq!(killed, me);
+                }
+            }
+            supervision.repair(index, me);
+            me = Incarnation::new(me.get() + 100).unwrap();
+            break;
+        }
+    }
+}
+
+/// Waits until `is_so`.
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < WATCHDOG, "never: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// An answer as the client sees it.
+#[derive(Debug)]
+struct Reply {
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+    /// The body ended as its head promised.
+    is_complete: bool,
+}
+
+impl Reply {
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (found, value) = line.split_once(": ")?;
+            found.eq_ignore_ascii_case(name).then_some(value)
+        })
+    }
+}
+
+/// A connection that speaks HTTP by hand.
+struct Client {
+    stream: TcpStream,
+    unread: Vec<u8>,
+}
+
+impl Client {
+    fn connect(address: SocketAddr) -> Client {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(WATCHDOG)).unwrap();
+        Client { stream, unread: Vec::new() }
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
+    /// Reads more; false at the end of the connection.
+    fn more(&mut self) -> bool {
+        let mut buffer = [0; 16 * 1024];
+        match self.stream.read(&mut buffer) {
+            Ok(read @ 1..) => {
+                self.unread.extend_from_slice(&buffer[..read]);
+                true
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                panic!("the server is silent; so far: {}", String::from_utf8_lossy(&self.unread))
+            }
+            _ => false,
+        }
+    }
+
+    /// All bytes until the server closes.
+    fn rest(&mut self) -> String {
+        while self.more() {}
+        String::from_utf8_lossy(&std::mem::take(&mut self.unread)).into_owned()
+    }
+
+    fn line_end(&mut self, end: &[u8]) -> Option<usize> {
+        loop {
+            if let Some(at) = memchr::memmem::find(&self.unread, end) {
+                return Some(at);
+            }
+            if !self.more() {
+                return None;
+            }
+        }
+    }
+
+    fn take(&mut self, bytes: usize) -> Vec<u8> {
+        while self.unread.len() < bytes && self.more() {}
+        let taken = bytes.min(self.unread.len());
+        self.unread.drain(..taken).collect()
+    }
+
+    fn head(&mut self) -> (u16, String) {
+        let end = self.line_end(b"\r\n\r\n").expect("a complete head") + 4;
+        let head = String::from_utf8(self.take(end)).unwrap();
+        (head[9..12].parse().unwrap(), head)
+    }
+
+    fn reply(&mut self, is_head: bool) -> Reply {
+        let (status, head) = self.head();
+        let mut reply = Reply { status, head, body: vec![], is_complete: true };
+        if is_head || matches!(status, 204 | 304) {
+            return reply;
+        }
+        if reply.header("transfer-encoding").is_some() {
+            reply.is_complete = self.chunks(&mut reply.body);
+        } else if let Some(length) = reply.header("content-length") {
+            let length = length.parse().unwrap();
+            reply.body = self.take(length);
+            reply.is_complete = reply.body.len() == length;
+        } else {
+            while self.more() {}
+            reply.body = std::mem::take(&mut self.unread);
+        }
+        reply
+    }
+
+    fn chunk(&mut self) -> Option<Vec<u8>> {
+        let end = self.line_end(b"\r\n")?;
+        let size = self.take(end + 2);
+        let size = std::str::from_utf8(&size[..end]).unwrap();
+        let size = usize::from_str_radix(size, 16).unwrap();
+        let bytes = self.take(size + 2);
+        (bytes.len() == size + 2).then(|| bytes[..size].to_vec())
+    }
+
+    fn chunks(&mut self, body: &mut Vec<u8>) -> bool {
+        while let Some(chunk) = self.chunk() {
+            if chunk.is_empty() {
+                return true;
+            }
+            body.extend_from_slice(&chunk);
+        }
+        false
+    }
+}
+
+/// Bytes that show when a piece is missing or doubled.
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i * 7 + i / 251 + i / 65_521) as u8).collect()
+}

@@ -1,1 +1,23 @@
-//! testkit
+//! What the whole-server tests speak: `Server::app("hello").workers(2).start()`, the same pages through
+//! nginx + php-fpm (`Oracle`), raw HTTP, and waiting on conditions instead of sleeping.
+//!
+//! A helper panics where a test would fail anyway: the panic's text is the test's message.
+#![allow(clippy::missing_panics_doc, clippy::expect_used)]
+
+pub mod http;
+mod oracle;
+mod process;
+mod server;
+mod wait;
+
+pub use oracle::Oracle;
+pub use server::{Server, Start, ini};
+pub use wait::{WATCHDOG, eventually};
+
+use std::path::PathBuf;
+
+/// The workspace's folder.
+pub fn workspace() -> PathBuf {
+    let crates = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    crates.ancestors().nth(2).expect("crates/testkit lies two folders deep").to_owned()
+}

@@ -1,0 +1,222 @@
+//! Workers that die, hang or lie, and queues that are full.
+
+use super::*;
+use crate::KillReason;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const POST: &str = "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx";
+
+/// Dies `times` times, then answers.
+fn mortal(times: usize) -> impl Fn(&mut Job<'_>) -> After + Send + Sync {
+    let deaths = AtomicUsize::new(0);
+    move |job| {
+        if deaths.fetch_add(1, Ordering::SeqCst) < times { After::Die } else { job.answer("alive") }
+    }
+}
+
+#[test]
+fn a_get_survives_its_worker() {
+    let server = Server::new().work(mortal(2));
+    assert_eq!(server.get("/").text(), "alive");
+    assert_eq!(server.handle.counters().retries_total, 2);
+}
+
+#[test]
+fn but_not_for_ever() {
+    let server = Server::new().work(mortal(3));
+    let reply = server.get("/");
+    assert_eq!(reply.status, 502);
+    assert_eq!(server.get("/").text(), "alive");
+    assert_eq!(server.handle.counters().responses_5xx_total, 1);
+}
+
+#[test]
+fn a_post_is_never_run_twice() {
+    let server = Server::new().work(mortal(1));
+    assert_eq!(server.ask(POST).status, 502);
+    assert_eq!(server.ask(POST).text(), "alive");
+    assert_eq!(server.handle.counters().retries_total, 0);
+}
+
+#[test]
+fn a_death_in_the_middle_cuts_the_connection() {
+    let server = Server::new().work(|job| {
+        job.head(200, "");
+        job.write(b"half");
+        job.flush();
+        // The front has seen the head when it has taken bytes beyond the slot's size.
+        job.write(&pattern(300_000));
+        After::Die
+    });
+    let reply = server.get("/");
+    assert_eq!((reply.status, reply.is_complete), (200, false));
+}
+
+#[test]
+fn an_aborted_answer_cuts_the_connection() {
+    let server = Server::new().work(|job| {
+        job.head(200, "");
+        job.write(b"half");
+        job.worker.abort_answer(job.slot);
+        After::Finish
+    });
+    let reply = server.get("/");
+    assert_eq!((reply.status, reply.text(), reply.is_complete), (200, "half", false));
+}
+
+#[test]
+fn no_head_is_502() {
+    let server = Server::new().work(|_| After::Finish);
+    assert_eq!(server.get("/").status, 502);
+}
+
+#[test]
+fn silence_is_504_and_death() {
+    let short = |o: &mut FrontOptions| o.timeouts.answer = Duration::from_millis(200);
+    let server = Server::with(4, short)
+        .work(|job| if job.field("target") == "/hang" { After::Hang } else { job.answer("fine") });
+    assert_eq!(server.get("/hang").status, 504);
+    let FrontEvent::KillWorker { reason, .. } = server.event() else { panic!("no kill") };
+    assert_eq!(reason, KillReason::AnswerTimeout);
+    assert_eq!(server.get("/").text(), "fine");
+    assert_eq!(server.handle.counters().timeouts_total, 1);
+}
+
+#[test]
+fn without_workers_requests_wait_and_then_get_503() {
+    let server = Server::with(4, |o| o.timeouts.queue = Duration::from_millis(200));
+    let reply = server.get("/");
+    assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")));
+    assert_eq!(server.handle.counters().rejected_total, 1);
+}
+
+#[test]
+fn a_full_queue_is_503_at_once() {
+    let server = Server::with(4, |o| o.limits.queue_max = 1);
+    let mut first = server.client();
+    first.send(b"GET / HTTP/1.1\r\nHost: t\r\n\r\n");
+    until("one is queued", || server.handle.counters().in_flight == 1);
+    assert_eq!(server.get("/").status, 503);
+    let _server = server.work(|job| job.answer("ok"));
+    assert_eq!(first.reply(false).text(), "ok");
+}
+
+#[test]
+fn more_requests_than_slots_take_turns() {
+    let server = Server::with(2, |_| {});
+    let mut clients: Vec<_> = (0..20).map(|_| server.client()).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.send(format!("GET /{number} HTTP/1.1\r\nHost: t\r\n\r\n").as_bytes());
+    }
+    until("all are parsed", || server.handle.counters().in_flight == 20);
+    let server = server.work(|job| job.answer(&job.field("target")));
+    for (number, client) in clients.iter_mut().enumerate() {
+        assert_eq!(client.reply(false).text(), format!("/{number}"));
+    }
+    assert_eq!(server.handle.counters().in_flight, 0);
+}
+
+#[test]
+fn waiters_for_a_slot_expire_too() {
+    let server = Server::with(1, |o| o.timeouts.queue = Duration::from_millis(200));
+    let mut clients: Vec<_> = (0..3).map(|_| server.client()).collect();
+    for client in &mut clients {
+        client.send(b"GET / HTTP/1.1\r\nHost: t\r\n\r\n");
+    }
+    for client in &mut clients {
+        assert_eq!(client.reply(false).status, 503);
+    }
+    let server = server.work(|job| job.answer("ok"));
+    assert_eq!(server.get("/").text(), "ok");
+}
+
+#[test]
+fn a_client_that_leaves_cancels_its_request() {
+    let (told, heard) = channel();
+    let server = Server::new().work(move |job| {
+        if job.field("target") == "/" {
+            return job.answer("next");
+        }
+        told.send(()).unwrap();
+        until("cancelled", || job.worker.is_cancelled(job.slot));
+        told.send(()).unwrap();
+        After::Finish
+    });
+    let mut client = server.client();
+    client.send(b"GET /slow HTTP/1.1\r\nHost: t\r\n\r\n");
+    heard.recv_timeout(WATCHDOG).unwrap();
+    drop(client);
+    heard.recv_timeout(WATCHDOG).unwrap();
+    assert_eq!(server.get("/").text(), "next");
+}
+
+#[test]
+fn a_client_that_takes_nothing_is_cut() {
+    let (told, heard) = channel();
+    let server =
+        Server::with(4, |o| o.timeouts.write = Duration::from_millis(300)).work(move |job| {
+            job.head(200, "");
+            let piece = pattern(1_000_000);
+            while job.write(&piece) {}
+            told.send(()).unwrap();
+            After::Finish
+        });
+    let mut client = server.client();
+    client.send(b"GET / HTTP/1.1\r\nHost: t\r\n\r\n");
+    heard.recv_timeout(WATCHDOG).unwrap();
+}
+
+/// Offsets of the control words of `crates/ring/src/layout.rs`: a liar knows them too.
+mod layout {
+    pub(super) const SLOTS: u64 = 64 + 64 + 576 + 2 * 64 + 2 * (128 + 4 * 4096 * 8) + 256 * 64;
+    pub(super) const SLOT: u64 = 6 * 64;
+    pub(super) const WORD: u64 = 0;
+    pub(super) const TOLD: u64 = 3 * 64;
+    pub(super) const ANSWER: u64 = 4 * 64;
+}
+
+/// Writes `value` over a field of the job's slot.
+fn lie(job: &Job<'_>, field: u64, value: u64) {
+    let file = std::fs::File::from(job.ring.file().try_clone_to_owned().unwrap());
+    let slot = layout::SLOTS + job.slot.get() as u64 * layout::SLOT;
+    let mut word = [0; 8];
+    file.read_exact_at(&mut word, slot + layout::WORD).unwrap();
+    assert!((3..=4).contains(&(u64::from_ne_bytes(word) & 0xff)), "the layout has changed");
+    file.write_all_at(&value.to_ne_bytes(), slot + field).unwrap();
+}
+
+#[test]
+fn a_worker_that_lies_is_killed_and_the_front_lives() {
+    let bad_head = 200 + (1 << 52);
+    for (name, field, value) in [
+        ("answer position", layout::ANSWER, u64::MAX),
+        ("answer position", layout::ANSWER, 1 << 40),
+        ("head length", layout::TOLD, bad_head),
+        ("status", layout::TOLD, 99_999),
+        ("word", layout::WORD, u64::MAX),
+        ("word of another generation", layout::WORD, 5),
+    ] {
+        let server = Server::new().work(move |job| {
+            if job.field("target") == "/" {
+                return job.answer("fine");
+            }
+            job.head(200, "");
+            lie(job, field, value);
+            // Rings the front whatever the word says.
+            let _ = job.worker.flush(job.slot);
+            let _ = Supervision::new(job.ring.clone());
+            if field == layout::WORD {
+                std::thread::sleep(Duration::from_millis(1));
+                return After::Die;
+            }
+            After::Hang
+        });
+        assert_eq!(server.get("/lie").status, 502, "{name}");
+        assert_eq!(server.get("/").text(), "fine", "{name}");
+        if field != layout::WORD {
+            let FrontEvent::KillWorker { reason, .. } = server.event() else { panic!("no kill") };
+            assert_eq!(reason, KillReason::BrokenRing, "{name}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Static files over HTTP.
+
+use super::*;
+
+fn server() -> Server {
+    let server = Server::new();
+    server.file("a.txt", b"0123456789");
+    server.file("big.bin", &pattern(1_000_000));
+    server.file("dir/index.html", b"<p>");
+    server.file("empty/x/y", b"");
+    server.file(".env", b"secret");
+    server
+}
+
+fn ask(server: &Server, method: &str, path: &str, more: &str) -> Reply {
+    server.ask(&format!("{method} {path} HTTP/1.1\r\nHost: t\r\nConnection: close\r\n{more}\r\n"))
+}
+
+#[test]
+fn a_file_with_its_validators() {
+    let server = server();
+    let reply = server.get("/a.txt");
+    assert_eq!((reply.status, reply.text()), (200, "0123456789"));
+    assert_eq!(reply.header("content-type"), Some("text/plain"));
+    assert_eq!(reply.header("accept-ranges"), Some("bytes"));
+    let etag = reply.header("etag").unwrap().to_owned();
+    assert!(etag.ends_with("-a\""), "{etag}");
+    let modified = reply.header("last-modified").unwrap();
+    for condition in [format!("If-None-Match: {etag}"), format!("If-Modified-Since: {modified}")] {
+        let reply = ask(&server, "GET", "/a.txt", &format!("{condition}\r\n"));
+        assert_eq!((reply.status, reply.header("etag")), (304, Some(&*etag)), "{condition}");
+    }
+    let head = ask(&server, "HEAD", "/a.txt", "");
+    assert_eq!((head.status, head.header("content-length")), (200, Some("10")));
+    assert_eq!(ask(&server, "GET", "/a.txt", "If-Match: \"x\"\r\n").status, 412);
+}
+
+#[test]
+fn ranges() {
+    let server = server();
+    let one = ask(&server, "GET", "/a.txt", "Range: bytes=2-4\r\n");
+    assert_eq!((one.status, one.text()), (206, "234"));
+    assert_eq!(one.header("content-range"), Some("bytes 2-4/10"));
+    let two = ask(&server, "GET", "/a.txt", "Range: bytes=0-1,-2\r\n");
+    assert_eq!((two.status, two.is_complete), (206, true));
+    assert!(two.header("content-type").unwrap().starts_with("multipart/byteranges; boundary="));
+    assert!(two.text().contains("Content-Range: bytes 0-1/10\r\n\r\n01\r\n"), "{}", two.text());
+    assert!(two.text().contains("Content-Range: bytes 8-9/10\r\n\r\n89\r\n"));
+    let none = ask(&server, "GET", "/a.txt", "Range: bytes=10-\r\n");
+    assert_eq!((none.status, none.header("content-range")), (416, Some("bytes */10")));
+    let other = ask(&server, "GET", "/a.txt", "Range: bytes=2-4\r\nIf-Range: \"old\"\r\n");
+    assert_eq!((other.status, other.text()), (200, "0123456789"));
+}
+
+#[test]
+fn a_large_file_comes_in_pieces() {
+    let server = server();
+    assert!(server.get("/big.bin").body == pattern(1_000_000));
+    let part = ask(&server, "GET", "/big.bin", "Range: bytes=300000-899999\r\n");
+    assert!(part.body == pattern(1_000_000)[300_000..900_000]);
+}
+
+#[test]
+fn directories_and_what_is_not_served() {
+    let server = server().work(|job| job.answer(&format!("app {}", job.field("script_name"))));
+    let redirect = server.get("/dir?a=b");
+    assert_eq!((redirect.status, redirect.header("location")), (301, Some("/dir/?a=b")));
+    assert_eq!(server.get("/dir/").text(), "<p>");
+    assert_eq!(server.get("/empty/").status, 403);
+    assert_eq!(server.get("/.env").text(), "app /index.php");
+    assert_eq!(server.get("/nothing").text(), "app /index.php");
+    assert_eq!(server.get("/%2e%2e/x").status, 400);
+    let post = ask(&server, "POST", "/a.txt", "Content-Length: 0\r\n");
+    assert_eq!((post.status, post.header("allow")), (405, Some("GET, HEAD")));
+}
+
+#[test]
+fn a_symlink_out_of_the_root_is_forbidden_unless_its_target_is_listed() {
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("f.txt"), "outside").unwrap();
+    for (targets, status) in [(vec![], 403), (vec![outside.path().to_owned()], 200)] {
+        let server = Server::with(4, |o| o.link_targets = targets);
+        std::os::unix::fs::symlink(outside.path(), server.root.path().join("link")).unwrap();
+        assert_eq!(server.get("/link/f.txt").status, status);
+    }
+}

@@ -1,0 +1,147 @@
+//! What clients may and may not send.
+
+use super::*;
+
+fn echo() -> Server {
+    let limits = |o: &mut FrontOptions| {
+        o.limits.head_bytes_max = 16 * 1024;
+        o.timeouts.header = Duration::from_millis(300);
+        o.timeouts.idle = Duration::from_millis(600);
+    };
+    Server::with(16, limits).work(|job| {
+        let len = job.body().map_or(-1, |b| b.len().cast_signed());
+        job.answer(&format!("{} {} {len}", job.field("method"), job.field("target")))
+    })
+}
+
+#[test]
+fn requests_and_their_status() {
+    let server = echo();
+    let long = "x".repeat(20_000);
+    let many = "X-A: b\r\n".repeat(120);
+    for (request, status, text) in [
+        ("GET / HTTP/1.1\r\nHost: t\r\n", 200, "GET / 0"),
+        ("GET / HTTP/1.0\r\n", 200, "GET / 0"),
+        ("PURGE /x HTTP/1.1\r\nHost: t\r\n", 200, "PURGE /x 0"),
+        ("GET http://other/y?z HTTP/1.1\r\nHost: t\r\n", 200, "GET /y?z 0"),
+        ("GET ftp://other/y HTTP/1.1\r\nHost: t\r\n", 400, ""),
+        ("GET / HTTP/1.1\r\n", 400, ""),
+        ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n", 400, ""),
+        ("GET / HTTP/1.1\r\nHost: a b\r\n", 400, ""),
+        ("GET /%zz HTTP/1.1\r\nHost: t\r\n", 400, ""),
+        ("GET /%00 HTTP/1.1\r\nHost: t\r\n", 400, ""),
+        ("TRACE / HTTP/1.1\r\nHost: t\r\n", 405, ""),
+        ("CONNECT t:80 HTTP/1.1\r\nHost: t\r\n", 405, ""),
+        ("OPTIONS * HTTP/1.1\r\nHost: t\r\n", 200, ""),
+        ("GET * HTTP/1.1\r\nHost: t\r\n", 400, ""),
+        ("OPTIONS / HTTP/1.1\r\nHost: t\r\n", 200, "OPTIONS / 0"),
+        ("G@T / HTTP/1.1\r\nHost: t\r\n", 400, ""),
+        ("GET / HTTP/3.0\r\nHost: t\r\n", 400, ""),
+        ("GET / HTTP/1.1\r\nHost: t\r\nBad Header: x\r\n", 400, ""),
+        ("GET / HTTP/1.1\r\nHost : t\r\n", 400, ""),
+        ("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1\r\nContent-Length: 2\r\n", 400, ""),
+        ("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: x\r\n", 400, ""),
+        ("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: -1\r\n", 400, ""),
+        ("POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: gzip\r\n", 400, ""),
+        ("POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked, x\r\n", 400, ""),
+        ("POST / HTTP/1.0\r\nHost: t\r\nTransfer-Encoding: chunked\r\n", 400, ""),
+        (&format!("GET / HTTP/1.1\r\nHost: t\r\nX: {long}\r\n"), 431, ""),
+        (&format!("GET / HTTP/1.1\r\nHost: t\r\n{many}"), 431, ""),
+        (&format!("GET /{long}{long}{long}{long} HTTP/1.1\r\nHost: t\r\n"), 431, ""),
+    ] {
+        let mut client = server.client();
+        let _ = client.stream.write_all(format!("{request}\r\n").as_bytes());
+        let reply = client.reply(false);
+        let shown = &request[..request.len().min(80)];
+        assert_eq!(reply.status, status, "{shown:?}: {}", reply.text());
+        if !text.is_empty() {
+            assert_eq!(reply.text(), text, "{shown:?}");
+        }
+    }
+}
+
+#[test]
+fn length_and_chunks_together_end_the_connection() {
+    // RFC 9112, 6.1: the chunks count, and nothing after them may be taken for a request.
+    let server = echo();
+    let mut client = server.client();
+    client.send(
+        b"POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n\
+          0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: t\r\n\r\n",
+    );
+    let answers = client.rest();
+    assert!(!answers.contains("smuggled"), "{answers}");
+    assert_eq!(answers.matches("HTTP/1.1 ").count(), 1, "{answers}");
+}
+
+#[test]
+fn a_broken_chunk_is_400() {
+    let server = echo();
+    let mut client = server.client();
+    client.send(b"POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n");
+    assert_eq!(client.reply(false).status, 400);
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    let server = echo();
+    let mut client = server.client();
+    let request = |n| format!("GET /{n} HTTP/1.1\r\nHost: t\r\n\r\n");
+    client.send((0..40).map(request).collect::<Vec<_>>().concat().as_bytes());
+    for number in 0..40 {
+        assert_eq!(client.reply(false).text(), format!("GET /{number} 0"));
+    }
+}
+
+#[test]
+fn an_answer_does_not_wait_for_the_next_request() {
+    let server = echo();
+    let mut client = server.client();
+    client.send(b"GET /a HTTP/1.1\r\nHost: t\r\n\r\nGET /b HTTP/1.1\r\nHo");
+    assert_eq!(client.reply(false).text(), "GET /a 0");
+    client.send(b"st: t\r\n\r\n");
+    assert_eq!(client.reply(false).text(), "GET /b 0");
+}
+
+#[test]
+fn http_1_0_is_kept_alive_on_demand_only() {
+    let server = echo();
+    let mut client = server.client();
+    client.send(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    assert_eq!(client.reply(false).text(), "GET / 0");
+    client.send(b"GET / HTTP/1.0\r\n\r\n");
+    assert!(client.rest().ends_with("GET / 0"));
+}
+
+#[test]
+fn a_slow_head_is_408() {
+    let server = echo();
+    let mut client = server.client();
+    client.send(b"GET / HTTP/1.1\r\nHo");
+    let reply = client.reply(false);
+    assert_eq!((reply.status, reply.is_complete), (408, true));
+    assert_eq!(client.rest(), "");
+}
+
+#[test]
+fn an_idle_connection_is_closed_in_silence() {
+    let server = echo();
+    assert_eq!(server.client().rest(), "");
+    let mut client = server.client();
+    client.send(b"GET / HTTP/1.1\r\nHost: t\r\n\r\n");
+    assert_eq!(client.reply(false).status, 200);
+    assert_eq!(client.rest(), "");
+}
+
+#[test]
+fn errors_suit_their_reader() {
+    let server = Server::with(4, |o| o.timeouts.queue = Duration::from_millis(100));
+    let text = server.get("/");
+    assert_eq!(text.header("content-type"), Some("text/plain; charset=utf-8"));
+    let html = server.ask(
+        "GET / HTTP/1.1\r\nHost: t\r\nAccept: text/html,*/*\r\nX-Request-Id: my-id\r\n\
+         Connection: close\r\n\r\n",
+    );
+    assert_eq!(html.header("content-type"), Some("text/html; charset=utf-8"));
+    assert!(html.text().contains("my-id"));
+}

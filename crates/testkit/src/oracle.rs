@@ -1,0 +1,167 @@
+//! nginx + php-fpm over the same document root: what PHP applications expect of a server.
+
+use crate::http::{Client, Response};
+use crate::process::Process;
+use crate::server::ini;
+use crate::wait::eventually;
+use std::fmt::Write as _;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// A private nginx and a private php-fpm, on a port of their own; stopped when dropped.
+#[derive(Debug)]
+pub struct Oracle {
+    _nginx: Process,
+    fpm: Process,
+    address: SocketAddr,
+    folder: TempDir,
+}
+
+impl Oracle {
+    /// Serves `root` with `try_files $uri $uri/ /index.php`.
+    pub fn start(root: &Path) -> Oracle {
+        Oracle::with(root, &[])
+    }
+
+    /// The same with further PHP settings.
+    pub fn with(root: &Path, define: &[(&str, &str)]) -> Oracle {
+        let folder = TempDir::with_prefix("samovar-oracle-").expect("a temporary folder");
+        for below in ["sessions", "uploads", "nginx"] {
+            std::fs::create_dir(folder.path().join(below)).expect("an empty folder");
+        }
+        // php-fpm's children may run as another user.
+        open_to_all(folder.path());
+        let fpm = start_fpm(folder.path(), define);
+        let (nginx, address) = start_nginx(folder.path(), root);
+        Oracle { _nginx: nginx, fpm, address, folder }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// `sessions/` and `uploads/` of its own.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A connection.
+    pub fn client(&self) -> Client {
+        Client::connect(self.address)
+    }
+
+    /// GET on a connection of its own.
+    pub fn get(&self, target: &str) -> Response {
+        self.client().get(target)
+    }
+
+    /// php-fpm's log so far.
+    pub fn log(&self) -> String {
+        self.fpm.log()
+    }
+}
+
+fn open_to_all(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let all = || std::fs::Permissions::from_mode(0o777);
+    for path in [folder.to_owned(), folder.join("sessions"), folder.join("uploads")] {
+        std::fs::set_permissions(path, all()).expect("our own folder");
+    }
+}
+
+fn start_fpm(folder: &Path, define: &[(&str, &str)]) -> Process {
+    let socket = folder.join("fpm.sock");
+    let mut text = format!(
+        "[global]\nerror_log = /proc/self/fd/2\ndaemonize = no\n\
+         [www]\nlisten = {}\npm = static\npm.max_children = 4\ncatch_workers_output = yes\n\
+         security.limit_extensions = .php\n",
+        socket.display()
+    );
+    for (key, value) in ini(folder) {
+        let _ = writeln!(text, "php_value[{key}] = \"{value}\"");
+    }
+    for (key, value) in define {
+        let _ = writeln!(text, "php_value[{key}] = \"{value}\"");
+    }
+    let config = folder.join("fpm.conf");
+    std::fs::write(&config, text.replace("\"E_ALL\"", "32767")).expect("a configuration");
+    let mut command = Command::new("php-fpm8.2");
+    command.args(["-R", "-F", "-O", "-y"]).arg(&config);
+    // `php_value` cannot set what PHP reads before a request begins.
+    for (key, value) in ini(folder) {
+        command.args(["-d", &format!("{key}={value}")]);
+    }
+    for (key, value) in define {
+        command.args(["-d", &format!("{key}={value}")]);
+    }
+    command.stdout(Stdio::null());
+    let mut fpm = Process::start("php-fpm", &mut command);
+    eventually("php-fpm's socket", || {
+        if let Some(status) = fpm.ended() {
+            panic!("php-fpm ended ({status}):\n{}", fpm.log());
+        }
+        std::os::unix::net::UnixStream::connect(&socket).ok()
+    });
+    fpm
+}
+
+fn start_nginx(folder: &Path, root: &Path) -> (Process, SocketAddr) {
+    let address = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port");
+    let config = folder.join("nginx.conf");
+    std::fs::write(&config, nginx_config(folder, root, address)).expect("a configuration");
+    let mut command = Command::new(nginx_binary());
+    command.arg("-p").arg(folder).arg("-c").arg(&config).args(["-e", "stderr"]);
+    command.stdout(Stdio::null());
+    let mut nginx = Process::start("nginx", &mut command);
+    eventually("nginx's port", || {
+        if let Some(status) = nginx.ended() {
+            panic!("nginx ended ({status}):\n{}", nginx.log());
+        }
+        TcpStream::connect(address).ok()
+    });
+    (nginx, address)
+}
+
+fn nginx_binary() -> PathBuf {
+    let sbin = PathBuf::from("/usr/sbin/nginx");
+    if sbin.exists() { sbin } else { PathBuf::from("nginx") }
+}
+
+fn nginx_config(folder: &Path, root: &Path, address: SocketAddr) -> String {
+    let (folder, root) = (folder.display(), root.display());
+    format!(
+        r#"daemon off; master_process off; worker_processes 1; pid {folder}/nginx.pid;
+events {{ worker_connections 512; }}
+http {{
+    include /etc/nginx/mime.types;
+    access_log off;
+    client_max_body_size 0;
+    large_client_header_buffers 8 64k;
+    client_body_temp_path {folder}/nginx/body; proxy_temp_path {folder}/nginx/proxy;
+    fastcgi_temp_path {folder}/nginx/fastcgi; uwsgi_temp_path {folder}/nginx/uwsgi;
+    scgi_temp_path {folder}/nginx/scgi;
+    fastcgi_buffers 16 64k; fastcgi_buffer_size 64k;
+    server {{
+        listen {address};
+        server_name localhost;
+        root {root};
+        index index.php index.html;
+        location / {{ try_files $uri $uri/ /index.php$is_args$args; }}
+        location ~ [^/]\.php(/|$) {{
+            fastcgi_split_path_info ^(.+?\.php)(/.*)$;
+            set $path_info $fastcgi_path_info;
+            try_files $fastcgi_script_name /index.php$is_args$args;
+            include /etc/nginx/fastcgi_params;
+            fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
+            fastcgi_param PATH_INFO $path_info;
+            fastcgi_pass unix:{folder}/fpm.sock;
+        }}
+        location ~ /\.(?!well-known) {{ deny all; }}
+    }}
+}}
+"#
+    )
+}
