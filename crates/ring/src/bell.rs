@@ -74,31 +74,48 @@ impl FrontBell {
     }
 }
 
-/// front → workers: a lane's sleeping workers, a bit each.
+/// front → workers: a lane's workers, a bit each, and which of them sleep.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct IdleSet([AtomicU64; WORKER_WORDS]);
+pub(crate) struct Crew {
+    serving: [AtomicU64; WORKER_WORDS],
+    asleep: [AtomicU64; WORKER_WORDS],
+}
 
-impl IdleSet {
+impl Crew {
     #[cfg(loom)]
-    pub(crate) fn new() -> IdleSet {
-        IdleSet(std::array::from_fn(|_| AtomicU64::new(0)))
+    pub(crate) fn new() -> Crew {
+        Crew {
+            serving: std::array::from_fn(|_| AtomicU64::new(0)),
+            asleep: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+
+    /// Worker `index` takes from this lane from now on.
+    pub(crate) fn join(&self, index: usize) {
+        self.serving[index / 64].fetch_or(1 << (index % 64), Ordering::SeqCst);
+    }
+
+    /// Worker `index` does not (any more).
+    pub(crate) fn leave(&self, index: usize) {
+        self.serving[index / 64].fetch_and(!(1 << (index % 64)), Ordering::SeqCst);
+        self.rise(index);
     }
 
     /// Worker `index` is about to sleep.
-    pub(crate) fn add(&self, index: usize) {
-        self.0[index / 64].fetch_or(1 << (index % 64), Ordering::SeqCst);
+    pub(crate) fn lie_down(&self, index: usize) {
+        self.asleep[index / 64].fetch_or(1 << (index % 64), Ordering::SeqCst);
     }
 
     /// Worker `index` is awake (or dead).
-    pub(crate) fn remove(&self, index: usize) {
-        self.0[index / 64].fetch_and(!(1 << (index % 64)), Ordering::SeqCst);
+    pub(crate) fn rise(&self, index: usize) {
+        self.asleep[index / 64].fetch_and(!(1 << (index % 64)), Ordering::SeqCst);
     }
 
     /// Claims one sleeper: who gets its index has to wake it.
     #[must_use]
     pub(crate) fn claim(&self) -> Option<usize> {
-        for (at, word) in self.0.iter().enumerate() {
+        for (at, word) in self.asleep.iter().enumerate() {
             let mut sleepers = word.load(Ordering::SeqCst);
             while sleepers != 0 {
                 let bit = sleepers & sleepers.wrapping_neg();
@@ -112,9 +129,47 @@ impl IdleSet {
         None
     }
 
+    /// Whether a worker of the lane is awake: it looks at the queue before it sleeps.
+    pub(crate) fn has_awake(&self) -> bool {
+        let both = self.serving.iter().zip(&self.asleep);
+        both.into_iter().any(|(serving, asleep)| {
+            serving.load(Ordering::SeqCst) & !asleep.load(Ordering::SeqCst) != 0
+        })
+    }
+
     /// Whether nobody sleeps.
     #[cfg(loom)]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.iter().all(|w| w.load(Ordering::Relaxed) == 0)
+    pub(crate) fn is_up(&self) -> bool {
+        self.asleep.iter().all(|w| w.load(Ordering::Relaxed) == 0)
+    }
+}
+
+/// How long requests take, as the workers see it: decides whether waking a second worker is worth its cost.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Pace(AtomicU32);
+
+/// Work that is done sooner than a sleeper is up: about two futex wake-ups.
+const WORTH_A_WAKE_NS: u64 = 20_000;
+
+impl Pace {
+    #[cfg(loom)]
+    pub(crate) fn new() -> Pace {
+        // Slow: the model checks the path on which everybody is woken.
+        Pace(AtomicU32::new(u32::MAX))
+    }
+
+    /// A request took `run_ns`: rises at once, falls by a sixteenth.
+    pub(crate) fn record(&self, run_ns: u64) {
+        let now = u64::from(self.0.load(Ordering::Relaxed));
+        let next = if run_ns > now { run_ns } else { now - now / 16 + run_ns / 16 };
+        self.0.store(u32::try_from(next).unwrap_or(u32::MAX), Ordering::Relaxed);
+    }
+
+    /// Whether workers that are awake are through with `requests` before a sleeper would be up.
+    /// Before the first request nothing is known: then a sleeper is woken.
+    pub(crate) fn is_brisk(&self, requests: u64) -> bool {
+        let each = u64::from(self.0.load(Ordering::Relaxed));
+        each != 0 && each.saturating_mul(requests) < WORTH_A_WAKE_NS
     }
 }

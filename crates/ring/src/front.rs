@@ -152,10 +152,34 @@ impl FrontEnd {
     }
 
     /// Wakes one sleeping worker per lane that got requests since the last call; it wakes the next.
-    pub fn ring_workers(&mut self) {
+    ///
+    /// True: somebody else is relied on, an awake worker that is about to take the request, or the chain of
+    /// wakes. Should one request be held up, the next would be too: call [`Self::ring_withheld`] a moment later.
+    pub fn ring_workers(&mut self) -> bool {
+        let control = self.ring.control();
+        let mut withheld = false;
         for lane in [Lane::App, Lane::Script] {
-            if std::mem::take(&mut self.unrung[lane as usize]) {
-                self.ring.control().wake_worker(lane);
+            if !std::mem::take(&mut self.unrung[lane as usize]) {
+                continue;
+            }
+            publish_before_look();
+            let queued = control.queue(lane).pending();
+            if control.pace.0.is_brisk(queued) && control.crew(lane).has_awake() {
+                withheld = true;
+            } else {
+                withheld |= queued > 1;
+                control.wake_worker(lane);
+            }
+        }
+        withheld
+    }
+
+    /// Wakes a worker for each lane that still has requests waiting.
+    pub fn ring_withheld(&self) {
+        let control = self.ring.control();
+        for lane in [Lane::App, Lane::Script] {
+            if control.queue(lane).pending() > 0 {
+                control.wake_worker(lane);
             }
         }
     }
@@ -330,8 +354,7 @@ impl FrontEnd {
             }
             each(slot);
         }
-        self.unrung = [true; crate::LANES];
-        self.ring_workers();
+        self.ring_withheld();
     }
 
     fn cell(&self, slot: SlotIndex) -> &SlotCell {
@@ -357,7 +380,7 @@ impl Control {
     pub(crate) fn wake_worker(&self, lane: Lane) {
         // PAIRS WITH `Control::sleep`: the request is published before sleepers are looked for.
         publish_before_look();
-        if let Some(index) = self.idle[lane as usize % crate::LANES].0.claim()
+        if let Some(index) = self.crew(lane).claim()
             && let Some(cell) = self.workers.get(index)
         {
             cell.0.awake.store(1, Ordering::SeqCst);

@@ -3,7 +3,7 @@
 //! A file of another version is refused by `attach`; whoever changes a struct here changes
 //! [`VERSION`].
 
-use crate::bell::{FrontBell, IdleSet};
+use crate::bell::{Crew, FrontBell, Pace};
 use crate::queue::Queue;
 use crate::stream::Stream;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -246,7 +246,8 @@ pub(crate) struct Control {
     /// 1: workers leave when their request is done.
     pub(crate) stop: Line<AtomicU32>,
     pub(crate) bell: Line<FrontBell>,
-    pub(crate) idle: [Line<IdleSet>; LANES],
+    pub(crate) crews: [Line<Crew>; LANES],
+    pub(crate) pace: Line<Pace>,
     pub(crate) queues: [Queue; LANES],
     pub(crate) workers: [Line<WorkerCell>; WORKERS_MAX],
     pub(crate) slots: [SlotCell; SLOTS_MAX],
@@ -266,7 +267,8 @@ impl Control {
             }),
             stop: Line(zero32()),
             bell: Line(FrontBell::new()),
-            idle: from_fn(|_| Line(IdleSet::new())),
+            crews: from_fn(|_| Line(Crew::new())),
+            pace: Line(Pace::new()),
             queues: from_fn(|_| Queue::new()),
             workers: from_fn(|_| {
                 Line(WorkerCell {
@@ -305,7 +307,10 @@ impl Control {
 }
 
 impl Control {
-    /// A lane's queue, or one of the lanes' sleepers.
+    pub(crate) fn crew(&self, lane: Lane) -> &Crew {
+        &self.crews[lane as usize % LANES].0
+    }
+
     pub(crate) fn queue(&self, lane: Lane) -> &Queue {
         &self.queues[lane as usize % LANES]
     }

@@ -147,7 +147,7 @@ fn repair_finds_what_a_dead_worker_held_at_any_step() {
                 let control = control.clone();
                 thread::spawn(move || {
                     if steps == 0 {
-                        control.idle[0].0.add(0);
+                        control.crew(Lane::App).lie_down(0);
                         return;
                     }
                     let Some((at, entry)) = control.queue(Lane::App).oldest() else { return };
@@ -182,7 +182,7 @@ fn repair_finds_what_a_dead_worker_held_at_any_step() {
                 None if steps == 3 => assert!(news && state == Some(State::Answered)),
                 None => assert!(news && state == Some(State::Orphaned)),
             }
-            assert!(control.idle[0].0.is_empty(), "no wake-up is spent on the dead");
+            assert!(control.crew(Lane::App).is_up(), "no wake-up is spent on the dead");
         });
     }
 }

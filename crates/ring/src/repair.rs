@@ -66,8 +66,8 @@ impl Supervision {
 
 impl Control {
     pub(crate) fn repair(&self, index: usize, dead: Incarnation, slots: usize) -> usize {
-        for idle in &self.idle {
-            idle.0.remove(index);
+        for crew in &self.crews {
+            crew.0.leave(index);
         }
         let cell = &self.workers[index].0;
         cell.incarnation.store(0, Ordering::SeqCst);
@@ -88,8 +88,8 @@ impl Control {
 
     pub(crate) fn wake_all_workers(&self) {
         for index in 0..WORKERS_MAX {
-            for idle in &self.idle {
-                idle.0.remove(index);
+            for crew in &self.crews {
+                crew.0.rise(index);
             }
             let cell = &self.workers[index].0;
             if cell.incarnation.load(Ordering::SeqCst) != 0 {

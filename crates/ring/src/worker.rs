@@ -39,6 +39,8 @@ pub struct WorkerEnd {
     begun: bool,
     body_read: u64,
     answer_written: u64,
+    /// Lanes whose crew this worker has joined, a bit each.
+    joined: u8,
 }
 
 impl WorkerEnd {
@@ -53,7 +55,7 @@ impl WorkerEnd {
         cell.requests.store(0, Ordering::Relaxed);
         cell.slot.store(0, Ordering::Relaxed);
         cell.model.store(Model::Script as u32, Ordering::Relaxed);
-        WorkerEnd { ring, index, me, begun: false, body_read: 0, answer_written: 0 }
+        WorkerEnd { ring, index, me, begun: false, body_read: 0, answer_written: 0, joined: 0 }
     }
 
     fn cell(&self) -> &WorkerCell {
@@ -76,6 +78,7 @@ impl WorkerEnd {
 
     /// Waits for the oldest request of `lanes` and takes it; wakes the next worker if more wait.
     pub fn take(&mut self, lanes: &[Lane]) -> Take {
+        self.join(lanes);
         let control = self.ring.control();
         loop {
             if control.stop.0.load(Ordering::Acquire) != 0 {
@@ -84,7 +87,8 @@ impl WorkerEnd {
             if let Some(slot) = control.take(lanes, self.ring.slots(), self.me) {
                 // A busy worker's successor is woken before PHP runs: the chain of wakes.
                 for lane in lanes {
-                    if control.queue(*lane).pending() > 0 {
+                    let waiting = control.queue(*lane).pending();
+                    if waiting > 0 && !control.pace.0.is_brisk(waiting) {
                         control.wake_worker(*lane);
                     }
                 }
@@ -98,6 +102,18 @@ impl WorkerEnd {
             self.report_state(WorkerState::Idle);
             control.sleep(self.index, lanes);
         }
+    }
+
+    fn join(&mut self, lanes: &[Lane]) {
+        let wanted = lanes.iter().fold(0u8, |bits, lane| bits | 1 << *lane as u8);
+        if wanted == self.joined {
+            return;
+        }
+        for lane in [Lane::App, Lane::Script] {
+            let crew = self.ring.control().crew(lane);
+            if lanes.contains(&lane) { crew.join(self.index) } else { crew.leave(self.index) }
+        }
+        self.joined = wanted;
     }
 
     /// The encoded request head. Valid until [`Self::finish`].
@@ -220,6 +236,7 @@ impl WorkerEnd {
             cell.answer.0.publish_end(End::Complete);
         }
         cell.told.0.ledger.store(ledger);
+        self.ring.control().pace.0.record(ledger.run_ns);
         let mine = cell.word.0.finish(self.me);
         let worker = self.cell();
         worker.requests.fetch_add(1, Ordering::Relaxed);
@@ -278,7 +295,7 @@ impl Control {
         let awake = &self.workers[index].0.awake;
         awake.store(0, Ordering::SeqCst);
         for lane in lanes {
-            self.idle[*lane as usize % crate::LANES].0.add(index);
+            self.crew(*lane).lie_down(index);
         }
         publish_before_look();
         // PAIRS WITH `wake_worker`: it publishes the request, then looks for sleepers.
@@ -286,7 +303,7 @@ impl Control {
             os::futex_wait(awake, 0, NAP);
         }
         for lane in lanes {
-            self.idle[*lane as usize % crate::LANES].0.remove(index);
+            self.crew(*lane).rise(index);
         }
     }
 }

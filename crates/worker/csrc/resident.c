@@ -12,6 +12,7 @@
 #include <ext/standard/basic_functions.h>
 #include <locale.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 bool samovar_serving;
@@ -283,6 +284,22 @@ static void start_output(void) {
     }
 }
 
+/* One system call instead of the six of zend_set_timeout and zend_unset_timeout: the signal handler stands since the
+ * boot, and the timer counts CPU time, so that it need not be stopped while the worker waits. */
+static void arm_time_limit(void) {
+#ifdef ZEND_MAX_EXECUTION_TIMERS
+    zend_set_timeout(EG(timeout_seconds), 1);
+#else
+    static bool armed;
+    zend_atomic_bool_store_ex(&EG(timed_out), false);
+    if (EG(timeout_seconds) > 0 || armed) {
+        struct itimerval limit = {.it_value = {.tv_sec = MAX(EG(timeout_seconds), 0)}};
+        setitimer(ITIMER_PROF, &limit, NULL);
+        armed = EG(timeout_seconds) > 0;
+    }
+#endif
+}
+
 /* As php_request_startup (php-src main/main.c), without what would end the application. */
 static void begin(void) {
     PG(in_error_log) = 0;
@@ -291,9 +308,7 @@ static void begin(void) {
     samovar_fill_request_info(samovar_current);
     php_output_activate();
     sapi_activate();
-    if (EG(timeout_seconds) > 0) {
-        zend_set_timeout(EG(timeout_seconds), 1);
-    }
+    arm_time_limit();
     if (PG(expose_php)) {
         sapi_add_header(SAPI_PHP_VERSION_HEADER, sizeof(SAPI_PHP_VERSION_HEADER) - 1, 1);
     }
@@ -335,9 +350,6 @@ static void end(void) {
         php_output_end_all();
     }
     zend_end_try();
-    if (EG(timeout_seconds) > 0) {
-        zend_unset_timeout();
-    }
     zend_try {
         deactivate_session();
     }
