@@ -1,4 +1,4 @@
-//! Front and ring without PHP: a hello world whose workers are forked-off threads of this process.
+//! Front and ring without PHP: a hello world whose workers are threads of this process.
 //!
 //! Its distance to `bare_hello` is what front and ring cost.
 //! `cargo run --release -p samovar-front --example ring_hello [ADDR] [WORKERS]`
@@ -34,6 +34,7 @@ fn work(ring: Ring, index: usize) {
         if worker.put_head(slot, 200, HEAD) {
             let _ = worker.write_body(slot, b"Hello, World!");
         }
-        worker.finish(slot, &Ledger::default());
+        // What PHP takes for it: the workers' pace decides how many are woken.
+        worker.finish(slot, &Ledger { run_ns: 1_000, ..Ledger::default() });
     }
 }

@@ -5,6 +5,8 @@
 //! so a request arms no timer. Pipelined answers are flushed one by one: hyper's `pipeline_flush` would hold back
 //! a finished answer while the next request of the same connection runs.
 
+mod watched;
+
 use crate::deliver::AnswerBody;
 use crate::options::Timeouts;
 use crate::request;
@@ -17,14 +19,14 @@ use hyper_util::rt::TokioIo;
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::future::poll_fn;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use watched::Watched;
 
 /// How long, and how many bytes, a client may go on sending after its request was refused. Without it
 /// the kernel would reset the connection and the client might never see the answer.
@@ -275,7 +277,6 @@ async fn conclude(ended: &Ended, state: &ConnectionState, stream: TcpStream) {
 
 /// Reads and forgets what the client still sends, for a while, so that it can read our last words.
 async fn linger(mut stream: TcpStream) {
-    use tokio::io::AsyncWriteExt;
     let _ = stream.shutdown().await;
     let drain = async {
         let mut buffer = [0; 4096];
@@ -295,73 +296,5 @@ fn remember(place: &RefCell<Option<Waker>>, cx: &Context<'_>) {
     match &*place {
         Some(waker) if waker.will_wake(cx.waker()) => {}
         _ => *place = Some(cx.waker().clone()),
-    }
-}
-
-/// The socket, and what passes through it.
-struct Watched {
-    stream: TcpStream,
-    state: Rc<ConnectionState>,
-}
-
-impl Watched {
-    fn wrote(&self, result: &Poll<io::Result<usize>>) {
-        let blocked = &self.state.write_blocked_since_ms;
-        match result {
-            Poll::Pending if blocked.get() == 0 => {
-                blocked.set(self.state.shared.now_ms.get().max(1));
-            }
-            Poll::Pending => {}
-            Poll::Ready(_) => blocked.set(0),
-        }
-    }
-}
-
-impl AsyncRead for Watched {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let result = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        if buffer.filled().len() > before && self.state.phase.get() == Phase::Idle {
-            self.state.enter(Phase::Head);
-        }
-        result
-    }
-}
-
-impl AsyncWrite for Watched {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.wrote(&result);
-        result
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let result = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
-        self.wrote(&result);
-        result
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
     }
 }

@@ -29,6 +29,7 @@ pub(crate) struct Counters {
     pub(crate) requests: Count,
     pub(crate) in_flight: Count,
     pub(crate) queue_depth: Count,
+    pub(crate) slots_in_use: Count,
     pub(crate) retries: Count,
     pub(crate) connections: Count,
     pub(crate) connections_accepted: Count,
@@ -47,6 +48,8 @@ pub struct CountersSnapshot {
     pub in_flight: u64,
     /// Requests that wait for a worker. As of the last sweep.
     pub queue_depth: u64,
+    /// Slots of the ring that are not free, background work included. As of the last sweep.
+    pub slots_in_use: u64,
     /// Requests run again because their worker died.
     pub retries_total: u64,
     /// Open connections.
@@ -69,6 +72,7 @@ impl Counters {
             requests_total: self.requests.get(),
             in_flight: self.in_flight.get(),
             queue_depth: self.queue_depth.get(),
+            slots_in_use: self.slots_in_use.get(),
             retries_total: self.retries.get(),
             connections: self.connections.get(),
             connections_total: self.connections_accepted.get(),

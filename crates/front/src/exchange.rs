@@ -11,20 +11,28 @@
 //!                      │ impossible content                 ──▶ Quarantined ──time───────────▶ Free
 //! ```
 
+mod answer;
+mod feed;
+mod wait;
+
+pub(crate) use answer::{Answer, Exchange, Piece};
+pub(crate) use feed::Feed;
+pub(crate) use wait::SlotWait;
+
 use crate::link::{FrontEvent, KillReason};
 use crate::options::Timeouts;
-use crate::shared::Shared;
-use bytes::Bytes;
 use samovar_ring::{
-    End, Filling, FrontEnd, Hostile, Incarnation, Lane, Ledger, Progress, Ring, SlotIndex,
-    Supervision, monotonic_ns,
+    End, Filling, FrontEnd, Hostile, Incarnation, Lane, Progress, Ring, SlotIndex, Supervision,
+    monotonic_ns,
 };
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+use wait::Waiter;
 
-/// Submissions after which the workers are woken although the runtime has not come to rest.
+/// Submissions after which the workers are woken although the runtime has not come to rest; while requests are
+/// short, the runtime comes to rest soon enough.
 const SUBMIT_BATCH: u32 = 16;
 /// Polls of connections after which the ring is looked at although the runtime has not come to rest.
 const POLLS_PER_TURN: u32 = 32;
@@ -118,23 +126,6 @@ impl Entry {
     }
 }
 
-/// Somebody who waits for a free slot.
-#[derive(Debug, Default)]
-pub(crate) struct Waiter {
-    waker: std::cell::RefCell<Option<Waker>>,
-    since_ms: u64,
-    state: std::cell::Cell<Wait>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Wait {
-    #[default]
-    Waiting,
-    /// A slot is kept for it.
-    Granted,
-    Expired,
-}
-
 /// The table.
 #[derive(Debug)]
 pub(crate) struct Exchanges {
@@ -148,6 +139,8 @@ pub(crate) struct Exchanges {
     unrung: u32,
     polls: u32,
     is_asleep: bool,
+    /// Tells the guard that a wake-up was withheld; `None` while it is on its way.
+    guard: Option<Waker>,
     /// `CLOCK_MONOTONIC` in ms at the last sweep: good enough for every deadline.
     now_ms: u64,
 }
@@ -166,6 +159,7 @@ impl Exchanges {
             unrung: 0,
             polls: 0,
             is_asleep: false,
+            guard: None,
             now_ms: monotonic_ns() / 1_000_000,
         }
     }
@@ -231,7 +225,7 @@ impl Exchanges {
         let epoch = entry.epoch.wrapping_add(1);
         *entry = Entry { used: Use::Awaited, epoch, submitted_ms: self.now_ms, ..Entry::FREE };
         self.unrung += 1;
-        if self.unrung >= SUBMIT_BATCH {
+        if self.unrung >= SUBMIT_BATCH && !self.front.is_brisk() {
             self.ring_workers();
         }
         Ok((slot, epoch))
@@ -239,7 +233,25 @@ impl Exchanges {
 
     fn ring_workers(&mut self) {
         self.unrung = 0;
-        self.front.ring_workers();
+        if self.front.ring_workers()
+            && let Some(guard) = self.guard.take()
+        {
+            guard.wake();
+        }
+    }
+
+    /// The guard: ready when a wake-up was withheld, which is to be made up for a moment later.
+    pub(crate) fn poll_withheld(&mut self, cx: &Context<'_>, is_first: bool) -> Poll<()> {
+        if !is_first && self.guard.is_none() {
+            return Poll::Ready(());
+        }
+        self.guard = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Wakes workers for requests that nobody has taken yet.
+    pub(crate) fn ring_withheld(&self) {
+        self.front.ring_withheld();
     }
 
     /// Wakes workers for what was submitted and tasks for what has come. Returns how many were woken.
@@ -345,11 +357,8 @@ impl Exchanges {
     fn grant_next(&mut self) {
         while self.entries.len() - self.front.in_use() > self.granted {
             let Some(waiter) = self.waiters.pop_front() else { return };
-            waiter.state.set(Wait::Granted);
             self.granted += 1;
-            if let Some(waker) = waiter.waker.take() {
-                waker.wake();
-            }
+            waiter.grant();
         }
     }
 
@@ -423,10 +432,7 @@ impl Exchanges {
             if !is_over(timeout, first.since_ms, self.now_ms) {
                 return;
             }
-            first.state.set(Wait::Expired);
-            if let Some(waker) = first.waker.take() {
-                waker.wake();
-            }
+            first.expire();
             self.waiters.pop_front();
         }
     }
@@ -457,300 +463,9 @@ fn push_kill(owner: u32, reason: KillReason, kills: &mut Vec<FrontEvent>) {
     }
 }
 
-/// Waits for a free slot, first come, first served.
-#[derive(Debug)]
-pub(crate) struct SlotWait {
-    shared: Rc<Shared>,
-    waiter: Rc<Waiter>,
-}
-
-impl SlotWait {
-    pub(crate) fn new(shared: &Rc<Shared>) -> SlotWait {
-        let mut exchanges = shared.exchanges.borrow_mut();
-        let waiter = Rc::new(Waiter { since_ms: exchanges.now_ms, ..Waiter::default() });
-        exchanges.waiters.push_back(Rc::clone(&waiter));
-        exchanges.grant_next();
-        drop(exchanges);
-        SlotWait { shared: Rc::clone(shared), waiter }
-    }
-
-    /// Err: no slot in time.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Filling, ()>> {
-        match self.waiter.state.get() {
-            Wait::Waiting => {
-                self.waiter.waker.replace(Some(cx.waker().clone()));
-                Poll::Pending
-            }
-            Wait::Expired => Poll::Ready(Err(())),
-            Wait::Granted => {
-                self.waiter.state.set(Wait::Expired);
-                let mut exchanges = self.shared.exchanges.borrow_mut();
-                exchanges.granted -= 1;
-                Poll::Ready(exchanges.front.fill().ok_or(()))
-            }
-        }
-    }
-}
-
-impl Drop for SlotWait {
-    fn drop(&mut self) {
-        let mut exchanges = self.shared.exchanges.borrow_mut();
-        match self.waiter.state.get() {
-            Wait::Expired => {}
-            Wait::Waiting => exchanges.waiters.retain(|other| !Rc::ptr_eq(other, &self.waiter)),
-            Wait::Granted => {
-                exchanges.granted -= 1;
-                exchanges.grant_next();
-            }
-        }
-    }
-}
-
-/// A submitted request. Dropped before its answer is complete, it is cancelled.
-#[derive(Debug)]
-pub(crate) struct Exchange {
-    shared: Rc<Shared>,
-    slot: SlotIndex,
-    epoch: u32,
-    is_settled: bool,
-}
-
-/// The start of an answer; all of it, if it is short.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    /// Header lines, then the body bytes that were there.
-    pub(crate) bytes: Bytes,
-    pub(crate) head_bytes: usize,
-    /// More of the body is to be read from the exchange.
-    pub(crate) is_open: bool,
-    /// What it cost, once that is known.
-    pub(crate) ledger: Option<Ledger>,
-}
-
-/// A piece of a long answer.
-#[derive(Debug)]
-pub(crate) enum Piece {
-    Bytes(Bytes),
-    End(Option<Ledger>),
-}
-
-impl Exchange {
-    pub(crate) fn new(shared: &Rc<Shared>, (slot, epoch): (SlotIndex, u32)) -> Exchange {
-        Exchange { shared: Rc::clone(shared), slot, epoch, is_settled: false }
-    }
-
-    pub(crate) fn feed(&self) -> Feed {
-        Feed { shared: Rc::clone(&self.shared), slot: self.slot, epoch: self.epoch }
-    }
-
-    /// Waits for the answer's head. With `is_head_only` the body is left unread.
-    pub(crate) fn poll_answer(
-        &mut self,
-        is_head_only: bool,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Answer, Lost>> {
-        let result = std::task::ready!(self.look_for_answer(is_head_only, cx));
-        if let Err(lost) = result {
-            self.settle_broken(lost);
-        }
-        Poll::Ready(result)
-    }
-
-    fn look_for_answer(
-        &mut self,
-        is_head_only: bool,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Answer, Lost>> {
-        let mut table = self.shared.exchanges.borrow_mut();
-        let table = &mut *table;
-        let slot = self.slot;
-        let entry = &mut table.entries[slot.get()];
-        entry.unseen = false;
-        if let Some(lost) = entry.lost {
-            return Poll::Ready(Err(lost));
-        }
-        let progress = table.front.progress(slot)?;
-        match progress {
-            Progress::Queued | Progress::Running => {
-                register(&mut entry.waker, cx);
-                return Poll::Pending;
-            }
-            Progress::Orphaned => return Poll::Ready(Err(Lost::Orphaned)),
-            Progress::Answering | Progress::Answered => {}
-        }
-        let scratch = &mut table.scratch;
-        let status = table.front.read_head(slot, scratch)?;
-        let head_bytes = scratch.len();
-        if status == 0 {
-            return Poll::Ready(Err(Lost::Broken("empty answer")));
-        }
-        let is_bodiless = is_head_only || matches!(status, 204 | 304);
-        let end = if is_bodiless { End::Complete } else { table.front.read_body(slot, scratch)? };
-        let bytes = Bytes::copy_from_slice(scratch);
-        let is_open = end != End::Complete;
-        let mut ledger = None;
-        if !is_open {
-            self.is_settled = true;
-            if progress == Progress::Answered {
-                ledger = Some(table.front.ledger(slot));
-                table.release(slot);
-            } else {
-                table.forget(slot, Use::Background);
-                table.discard(slot);
-            }
-        }
-        Poll::Ready(Ok(Answer { status, bytes, head_bytes, is_open, ledger }))
-    }
-
-    /// Waits for the next piece of the body. After an `Err` or the end the exchange is over.
-    pub(crate) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, Lost>> {
-        let result = std::task::ready!(self.look_for_piece(cx));
-        if let Err(lost) = result {
-            self.settle_broken(lost);
-        }
-        Poll::Ready(result)
-    }
-
-    fn look_for_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, Lost>> {
-        let mut table = self.shared.exchanges.borrow_mut();
-        let table = &mut *table;
-        let slot = self.slot;
-        let entry = &mut table.entries[slot.get()];
-        entry.unseen = false;
-        if let Some(lost) = entry.lost {
-            return Poll::Ready(Err(lost));
-        }
-        // Progress first, bytes second: "Answered and nothing to read" is then final.
-        let progress = table.front.progress(slot)?;
-        table.scratch.clear();
-        let end = table.front.read_body(slot, &mut table.scratch)?;
-        if !table.scratch.is_empty() {
-            return Poll::Ready(Ok(Piece::Bytes(Bytes::copy_from_slice(&table.scratch))));
-        }
-        match (end, progress) {
-            (End::Complete, Progress::Answered) => {
-                let ledger = table.front.ledger(slot);
-                self.is_settled = true;
-                table.release(slot);
-                Poll::Ready(Ok(Piece::End(Some(ledger))))
-            }
-            (End::Complete, _) => {
-                self.is_settled = true;
-                table.forget(slot, Use::Background);
-                table.discard(slot);
-                Poll::Ready(Ok(Piece::End(None)))
-            }
-            (_, Progress::Orphaned) => Poll::Ready(Err(Lost::Orphaned)),
-            (End::Aborted, _) => Poll::Ready(Err(Lost::Aborted)),
-            (End::Open, Progress::Answered) => Poll::Ready(Err(Lost::Broken("open answer"))),
-            (End::Open, _) => {
-                register(&mut entry.waker, cx);
-                Poll::Pending
-            }
-        }
-    }
-
-    /// The client has all it was promised; the script shall run to its end all the same.
-    pub(crate) fn let_go(&mut self) {
-        if !std::mem::replace(&mut self.is_settled, true) {
-            let mut table = self.shared.exchanges.borrow_mut();
-            table.forget(self.slot, Use::Background);
-            table.discard(self.slot);
-        }
-    }
-
-    fn settle_broken(&mut self, lost: Lost) {
-        if let Lost::Broken(what) = lost {
-            self.is_settled = true;
-            let mut kills = Vec::new();
-            self.shared.exchanges.borrow_mut().accuse(self.slot, &mut kills);
-            self.shared.report_broken(what, kills);
-        }
-    }
-}
-
-impl Drop for Exchange {
-    fn drop(&mut self) {
-        if !self.is_settled {
-            self.shared.exchanges.borrow_mut().cancel(self.slot);
-        }
-    }
-}
-
 fn register(place: &mut Option<Waker>, cx: &Context<'_>) {
     match place {
         Some(waker) if waker.will_wake(cx.waker()) => {}
         _ => *place = Some(cx.waker().clone()),
-    }
-}
-
-/// Writes a request's body into its slot, beside the [`Exchange`] that awaits the answer.
-#[derive(Debug)]
-pub(crate) struct Feed {
-    shared: Rc<Shared>,
-    slot: SlotIndex,
-    epoch: u32,
-}
-
-impl Feed {
-    /// Writes what fits of `bytes`; pending while nothing fits. Err: the exchange is over.
-    pub(crate) fn poll_write(&self, bytes: &[u8], cx: &mut Context<'_>) -> Poll<Result<usize, ()>> {
-        let mut table = self.shared.exchanges.borrow_mut();
-        let table = &mut *table;
-        if !self.is_on(table) {
-            return Poll::Ready(Err(()));
-        }
-        match table.front.write_body(self.slot, bytes) {
-            Ok(0) if !bytes.is_empty() => {
-                register(&mut table.entries[self.slot.get()].pump, cx);
-                Poll::Pending
-            }
-            Ok(written) => Poll::Ready(Ok(written)),
-            // The answer's side meets the same worker and deals with it.
-            Err(_) => Poll::Ready(Err(())),
-        }
-    }
-
-    /// Whether somebody still wants the body; wakes `cx` when that changes.
-    pub(crate) fn poll_over(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut table = self.shared.exchanges.borrow_mut();
-        if !self.is_on(&table) {
-            return Poll::Ready(());
-        }
-        register(&mut table.entries[self.slot.get()].pump, cx);
-        Poll::Pending
-    }
-
-    /// While this is set the worker may be waiting for the client, and owes nothing.
-    pub(crate) fn set_feeding(&self, is_feeding: bool) {
-        let mut table = self.shared.exchanges.borrow_mut();
-        if self.is_on(&table) {
-            table.entries[self.slot.get()].is_feeding = is_feeding;
-        }
-    }
-
-    pub(crate) fn end(&self, end: End) {
-        let table = self.shared.exchanges.borrow();
-        if self.is_on(&table) {
-            table.front.end_body(self.slot, end);
-        }
-    }
-
-    /// The body will not come: the request is answered with an error, or cut.
-    pub(crate) fn fail(&self, failure: BodyFailure) {
-        self.end(End::Aborted);
-        let mut table = self.shared.exchanges.borrow_mut();
-        if self.is_on(&table) {
-            let entry = &mut table.entries[self.slot.get()];
-            entry.lost = Some(Lost::Body(failure));
-            entry.wake();
-        }
-    }
-
-    fn is_on(&self, table: &Exchanges) -> bool {
-        let entry = &table.entries[self.slot.get()];
-        let is_workers = matches!(entry.used, Use::Awaited | Use::Background);
-        entry.epoch == self.epoch && is_workers
     }
 }

@@ -27,6 +27,8 @@ use tokio::sync::Notify;
 pub const SWEEP: Duration = Duration::from_millis(100);
 /// Sweeps between two ticks of the ring.
 const SWEEPS_PER_TICK: u32 = 10;
+/// How long a request may wait for a worker that is awake before another one is woken.
+const WITHHELD: Duration = Duration::from_millis(1);
 /// Threads for files that are read piece by piece and bodies that are spooled.
 const FILE_THREADS_MAX: usize = 8;
 /// How often a draining front looks whether it is done.
@@ -214,6 +216,7 @@ async fn serve(
     let bell = bell::register(ring)?;
     tokio::task::spawn_local(answer_bell(Rc::clone(shared), bell));
     tokio::task::spawn_local(sweep(Rc::clone(shared)));
+    tokio::task::spawn_local(guard_withheld(Rc::clone(shared)));
     let mut accepting = Vec::new();
     for listener in listeners {
         listener.set_nonblocking(true)?;
@@ -266,6 +269,21 @@ async fn answer_bell(shared: Rc<Shared>, bell: AsyncFd<std::os::fd::OwnedFd>) {
     }
 }
 
+/// While requests are short, a sleeping worker is not woken when another is awake. Should that one be held up, the
+/// sleeper is woken [`WITHHELD`] later.
+async fn guard_withheld(shared: Rc<Shared>) {
+    loop {
+        let mut is_first = true;
+        std::future::poll_fn(|cx| {
+            let first = std::mem::take(&mut is_first);
+            shared.exchanges.borrow_mut().poll_withheld(cx, first)
+        })
+        .await;
+        tokio::time::sleep(WITHHELD).await;
+        shared.exchanges.borrow().ring_withheld();
+    }
+}
+
 /// Checks all deadlines, every [`SWEEP`] while there is a connection or a slot in use.
 async fn sweep(shared: Rc<Shared>) {
     let mut interval = tokio::time::interval(SWEEP);
@@ -294,6 +312,7 @@ fn sweep_once(shared: &Shared) {
     let mut exchanges = shared.exchanges.borrow_mut();
     exchanges.sweep(timeouts, &mut events);
     shared.counters.queue_depth.set(exchanges.queue_depth() as u64);
+    shared.counters.slots_in_use.set(exchanges.in_use() as u64);
     if exchanges.scripts_wait() {
         events.push(FrontEvent::LaneNeeded(Lane::Script));
     }

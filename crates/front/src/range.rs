@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn ranges() {
-        let part = |from, to| Wanted::Parts(Vec::from([from..to]));
+        let part = |from, to| Wanted::Parts(std::iter::once(from..to).collect());
         check("bytes=0-0", 10, &part(0, 1));
         check("bytes=0-9", 10, &part(0, 10));
         check("bytes=0-99", 10, &part(0, 10));

@@ -39,6 +39,9 @@ pub(crate) async fn serve(
     };
     response.headers_mut().insert(X_REQUEST_ID, id);
     passage.answered(response.status());
+    if parts.method == Method::HEAD {
+        passage.complete();
+    }
     response.map(|body| body.carry(passage))
 }
 
@@ -78,6 +81,10 @@ async fn run(
     } else {
         Box::pin(upload::receive(&connection.shared, body)).await?
     };
+    if matches!(upload, upload::Upload::Live(..)) {
+        // The answer may be there before the client has sent everything.
+        connection.linger();
+    }
     let trust = forwarded::claims(connection, &parts.headers);
     let caller = Caller { connection, parts, script, id, trust: &trust };
     let (answer, exchange) = submit::submit(&caller, upload, passage).await?;

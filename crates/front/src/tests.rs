@@ -40,6 +40,7 @@ struct Job<'a> {
     worker: &'a mut WorkerEnd,
     slot: SlotIndex,
     ring: &'a Ring,
+    me: Incarnation,
     fields: Vec<Vec<u8>>,
     headers: HashMap<String, String>,
     content_length: i64,
@@ -67,7 +68,7 @@ const FIELDS: [&str; 16] = [
 ];
 
 impl<'a> Job<'a> {
-    fn new(worker: &'a mut WorkerEnd, slot: SlotIndex, ring: &'a Ring) -> Job<'a> {
+    fn new(worker: &'a mut WorkerEnd, slot: SlotIndex, ring: &'a Ring, me: Incarnation) -> Job<'a> {
         // SAFETY: the request area has REQUEST_BYTES bytes and is the worker's until it finishes.
         let bytes = unsafe { std::slice::from_raw_parts(worker.request(slot), REQUEST_BYTES) };
         let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
@@ -89,6 +90,7 @@ impl<'a> Job<'a> {
             worker,
             slot,
             ring,
+            me,
         }
     }
 
@@ -227,12 +229,12 @@ impl Drop for Server {
 
 fn work(ring: &Ring, index: usize, kills: &Mutex<Receiver<Incarnation>>, act: &Closure) {
     let supervision = Supervision::new(ring.clone());
-    let mut me = Incarnation::new(index as u32 + 1).unwrap();
+    let mut me = Incarnation::new(0xa_b000 + index as u32).unwrap();
     loop {
         let mut worker = WorkerEnd::new(ring.clone(), index, me);
         loop {
             let Take::Request(slot, _) = worker.take(&[Lane::App, Lane::Script]) else { return };
-            match act(&mut Job::new(&mut worker, slot, ring)) {
+            match act(&mut Job::new(&mut worker, slot, ring, me)) {
                 After::Finish => {
                     let ledger =
                         Ledger { cpu_ns: 1_500_000, peak_bytes: 4096, ..Ledger::default() };

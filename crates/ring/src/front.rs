@@ -174,6 +174,11 @@ impl FrontEnd {
         withheld
     }
 
+    /// Whether requests are so short that waking a worker for a few of them is not worth its cost.
+    pub fn is_brisk(&self) -> bool {
+        self.ring.control().pace.0.is_brisk(1)
+    }
+
     /// Wakes a worker for each lane that still has requests waiting.
     pub fn ring_withheld(&self) {
         let control = self.ring.control();
