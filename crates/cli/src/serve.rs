@@ -142,7 +142,7 @@ fn front_options(settings: &Settings) -> FrontOptions {
     FrontOptions {
         root: settings.root.clone(),
         front_controller: settings.front_controller.clone(),
-        link_targets: Vec::new(),
+        link_targets: settings.link_targets.clone(),
         static_files: settings.static_files,
         request_buffering: settings.request_buffering,
         trusted_proxies: settings.trusted_proxies.clone(),

@@ -81,6 +81,8 @@ pub struct Settings {
     pub request_buffering: bool,
     /// Peers whose `X-Forwarded-*` headers are believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// Folders outside `root` that symlinks below it may lead to; absolute.
+    pub link_targets: Vec<PathBuf>,
     /// Folder for what does not fit into memory: absolute, exists.
     pub temp_dir: PathBuf,
     /// Socket for `samovar status` and `samovar stop`; `None`: [`crate::default_control_path`].

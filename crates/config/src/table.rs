@@ -94,6 +94,24 @@ pub static SETTINGS: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        key: "link_targets",
+        flag: "link-targets",
+        value: "DIR",
+        kind: Kind::List {
+            allowed: "the absolute path of a folder",
+            clear: |settings| settings.link_targets.clear(),
+            push: |settings, text| {
+                let path = std::path::PathBuf::from(text);
+                path.is_absolute().then(|| settings.link_targets.push(path))
+            },
+        },
+        default: Preset::Derived("none"),
+        doc: "Folders outside the root that symlinks may lead to; can be given several times",
+        long: "A link that leaves the root is answered with 403 unless it leads below one of these. \
+               Laravel's public/storage needs its storage/app/public here.",
+        ..PLAIN
+    },
+    Setting {
         key: "trusted_proxies",
         flag: "trusted-proxies",
         value: "NET",

@@ -60,6 +60,7 @@ impl Line {
         out
     }
 
+    /// Apache's combined format, and behind it what a log reader of that format does not look at.
     fn combined(&self, status: u16, out: &mut String) -> std::fmt::Result {
         let Line { remote, method, version, bytes, .. } = self;
         write!(out, "{remote} - - [{}] \"{method} ", time::common(self.at))?;
@@ -73,6 +74,13 @@ impl Line {
             }
             out.push('"');
         }
+        write!(out, " {}ms", ms(self.started.elapsed()))?;
+        if let Some(ledger) = &self.ledger {
+            let cpu = ms(Duration::from_nanos(ledger.cpu_ns));
+            write!(out, " cpu={cpu}ms memory={}", ledger.peak_bytes)?;
+        }
+        out.push_str(" id=");
+        escape(self.id.as_bytes(), Quoting::Combined, out);
         Ok(())
     }
 

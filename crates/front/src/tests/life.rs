@@ -101,7 +101,8 @@ fn the_access_log_as_combined() {
         server.get("/b\"");
     });
     assert!(text.starts_with("127.0.0.1 - - ["), "{text}");
-    assert!(text.contains("] \"GET /a HTTP/1.1\" 200 5 \"-\" \"-\"\n"), "{text}");
+    assert!(text.contains("] \"GET /a HTTP/1.1\" 200 5 \"-\" \"-\" "), "{text}");
+    assert!(text.contains("ms cpu=1.500ms memory=4096 id="), "{text}");
     assert_eq!(text.lines().count(), 2, "{text}");
 }
 
