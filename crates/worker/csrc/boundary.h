@@ -59,6 +59,8 @@ void samovar_abort_answer(void);
 int samovar_is_cancelled(void);
 /* The request is over; its memory in the slot is the front's again. */
 void samovar_finish(size_t peak_bytes);
+/* CPU time that this worker's requests have used so far, ns. No system call. */
+uint64_t samovar_cpu_ns(void);
 /* One message for the log, with the id of the request ("" for none). */
 void samovar_log(const char *message, size_t len, const char *request_id);
 

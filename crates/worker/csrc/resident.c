@@ -78,6 +78,17 @@ static bool is_value(const zend_ini_entry *entry, const zend_string *value) {
            (entry->value && value && zend_string_equals(entry->value, (zend_string *)value));
 }
 
+/* The time limit without a system call per request (zend_set_timeout and zend_unset_timeout make
+ * six). The signal handler stands since the boot, and the timer counts CPU time, so that it need
+ * not be stopped while the worker waits. It is set a 64th longer than the limit, and set again only
+ * when former requests have used up that 64th: a request may run for its limit, and for at most a
+ * 64th longer. */
+static struct {
+    bool known; /* Nobody else has touched the timer since. */
+    zend_long seconds;
+    uint64_t at_ns; /* samovar_cpu_ns() when it was set. */
+} timer;
+
 /* Stage DEACTIVATE: the session's settings refuse any other once headers were sent. */
 static void restore_ini(void) {
     HashTable *modified = EG(modified_ini_directives);
@@ -90,6 +101,9 @@ static void restore_ini(void) {
             }
         }
         ZEND_HASH_FOREACH_END();
+        if (n > 0) {
+            timer.known = false; /* set_time_limit() is an ini change too. */
+        }
         for (uint32_t i = 0; i < n; i++) {
             zend_restore_ini_entry(changed[i]->name, PHP_INI_STAGE_DEACTIVATE);
         }
@@ -98,6 +112,7 @@ static void restore_ini(void) {
     for (uint32_t i = 0; i < base.ini_count; i++) {
         const ini_setting *saved = &base.ini[i];
         if (saved->value && !is_value(saved->entry, saved->value)) {
+            timer.known = false;
             zend_alter_ini_entry_ex(saved->entry->name, saved->value, PHP_INI_SYSTEM,
                                     PHP_INI_STAGE_DEACTIVATE, 1);
         }
@@ -284,19 +299,23 @@ static void start_output(void) {
     }
 }
 
-/* One system call instead of the six of zend_set_timeout and zend_unset_timeout: the signal handler stands since the
- * boot, and the timer counts CPU time, so that it need not be stopped while the worker waits. */
 static void arm_time_limit(void) {
-#ifdef ZEND_MAX_EXECUTION_TIMERS
-    zend_set_timeout(EG(timeout_seconds), 1);
-#else
-    static bool armed;
+    zend_long seconds = MAX(EG(timeout_seconds), 0);
     zend_atomic_bool_store_ex(&EG(timed_out), false);
-    if (EG(timeout_seconds) > 0 || armed) {
-        struct itimerval limit = {.it_value = {.tv_sec = MAX(EG(timeout_seconds), 0)}};
-        setitimer(ITIMER_PROF, &limit, NULL);
-        armed = EG(timeout_seconds) > 0;
+#ifdef ZEND_MAX_EXECUTION_TIMERS
+    zend_set_timeout(seconds, 1);
+#else
+    const uint64_t slack_ns = (uint64_t)seconds * 1000000000 / 64;
+    if (timer.known && timer.seconds == seconds && samovar_cpu_ns() - timer.at_ns <= slack_ns) {
+        return;
     }
+    struct itimerval limit = {
+        .it_value = {.tv_sec = seconds, .tv_usec = (suseconds_t)(slack_ns % 1000000000 / 1000)}};
+    limit.it_value.tv_sec += (time_t)(slack_ns / 1000000000);
+    setitimer(ITIMER_PROF, &limit, NULL);
+    timer.known = true;
+    timer.seconds = seconds;
+    timer.at_ns = samovar_cpu_ns();
 #endif
 }
 
@@ -472,6 +491,7 @@ static void serve_all(void) {
     find_superglobals();
     save_base();
     samovar_serving = true;
+    timer.known = false;
     samovar_resident();
     while (intact) {
         if (!begun && !(samovar_current = samovar_take())) {
