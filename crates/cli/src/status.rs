@@ -69,7 +69,7 @@ fn render(status: &Status) -> String {
 
 /// `12s`, `3m20s`, `2h05m`, `4d03h`.
 fn age(seconds: f64) -> String {
-    let s = seconds.max(0.0) as u64;
+    let s = std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default().as_secs();
     match s {
         0..60 => format!("{s}s"),
         60..3600 => format!("{}m{:02}s", s / 60, s % 60),

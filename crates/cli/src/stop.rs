@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How long the server may take: its drain time-out plus what the workers need; it is not known here.
-const LEAVE_LIMIT: Duration = Duration::from_secs(15 * 60);
+const LEAVE_LIMIT: Duration = Duration::from_mins(15);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Returns when the server has gone.

@@ -327,8 +327,9 @@ impl State {
     fn settle_stop(&mut self, alive: bool, actions: &mut Vec<Action>) {
         let asked = self.places.iter().any(|p| matches!(p.life, Life::Asked { .. }));
         match self.template {
-            Template::Waiting { .. } if !alive => actions.push(Action::Exit),
-            Template::Ending { .. } if !alive => actions.push(Action::Exit),
+            Template::Waiting { .. } | Template::Ending { .. } if !alive => {
+                actions.push(Action::Exit);
+            }
             Template::Ready { .. } | Template::Starting { .. } if !alive && !asked => {
                 actions.push(Action::CloseTemplate);
             }
@@ -381,6 +382,7 @@ mod tests {
             let now = Instant::now();
             Bench { state: State::new(workers, now), now }
         }
+        #[allow(clippy::needless_pass_by_value)] // Reads better in the tests.
         fn step(&mut self, event: Event) -> Vec<Action> {
             self.state.step(&event, self.now)
         }
@@ -396,7 +398,7 @@ mod tests {
         fn confirm(&mut self, actions: &[Action]) {
             for action in actions {
                 if let Action::Fork { index, incarnation, .. } = *action {
-                    let pid = 100 + index as i32;
+                    let pid = 100 + i32::try_from(index).unwrap();
                     assert_eq!(self.step(Event::Forked { index, incarnation, pid }), []);
                 }
             }

@@ -258,7 +258,7 @@ impl Client {
     }
 
     fn fill(&mut self) -> io::Result<usize> {
-        let mut buffer = [0u8; 64 * 1024];
+        let mut buffer = vec![0u8; 64 * 1024];
         match self.stream.read(&mut buffer) {
             Ok(len) => {
                 self.unread.extend_from_slice(&buffer[..len]);

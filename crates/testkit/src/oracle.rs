@@ -133,7 +133,7 @@ fn nginx_binary() -> PathBuf {
 fn nginx_config(folder: &Path, root: &Path, address: SocketAddr) -> String {
     let (folder, root) = (folder.display(), root.display());
     format!(
-        r#"daemon off; master_process off; worker_processes 1; pid {folder}/nginx.pid;
+        r"daemon off; master_process off; worker_processes 1; pid {folder}/nginx.pid;
 events {{ worker_connections 512; }}
 http {{
     include /etc/nginx/mime.types;
@@ -162,6 +162,6 @@ http {{
         location ~ /\.(?!well-known) {{ deny all; }}
     }}
 }}
-"#
+"
     )
 }

@@ -64,6 +64,7 @@ struct Exchange {
 
 /// Whose CPU time is whose. Reading the CPU clock is a system call that costs as much as a short request, so a
 /// request shorter than [`CLOCK_WORTH_NS`] is charged the time it took; the next longer one settles the difference.
+#[allow(clippy::struct_field_names)] // The unit stands last in every name.
 struct CpuMeter {
     /// What the CPU clock said when it was last read.
     read_ns: u64,
