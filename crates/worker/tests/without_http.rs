@@ -1,5 +1,6 @@
 //! The worker behind the ring, without a front: requests are put into slots by hand.
 #![allow(unsafe_code, clippy::unwrap_used, clippy::undocumented_unsafe_blocks)]
+#![allow(clippy::multiple_unsafe_ops_per_block)]
 
 use samovar_ring::request::{FLAG_APP, RequestHead, encode};
 use samovar_ring::{End, FrontEnd, Lane, Progress, Ring};
