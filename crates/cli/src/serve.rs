@@ -68,6 +68,10 @@ impl Hooks for Announce {
     fn stop_requested(&mut self) {
         self.front.drain();
     }
+
+    fn reopen_logs(&mut self) {
+        self.front.reopen_logs();
+    }
 }
 
 fn bind_all(listen: &[Listen]) -> Result<Vec<TcpListener>> {

@@ -7,8 +7,10 @@ use std::time::Duration;
 /// A signal the supervisor waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
-    /// SIGTERM or SIGINT: drain and leave.
+    /// SIGTERM, SIGINT, or SIGHUP of a closing terminal: drain and leave.
     Stop,
+    /// SIGUSR1: log files were moved away, open them again.
+    Reopen,
     /// SIGCHLD: a child may be reaped.
     Child,
 }
@@ -16,7 +18,8 @@ pub(crate) enum Signal {
 /// The blocked signals as a descriptor.
 pub(crate) struct Signals(OwnedFd);
 
-const HANDLED: [libc::c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGCHLD];
+const HANDLED: [libc::c_int; 5] =
+    [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGUSR1, libc::SIGCHLD];
 
 /// Blocks the signals that [`Signals`] reads. Call it before any other thread starts: threads inherit the mask.
 pub(crate) fn block_signals() -> io::Result<Signals> {
@@ -45,8 +48,11 @@ impl Signals {
             if n != isize::try_from(size).unwrap_or(0) {
                 return seen;
             }
-            let signal =
-                if info.ssi_signo == libc::SIGCHLD as u32 { Signal::Child } else { Signal::Stop };
+            let signal = match i32::try_from(info.ssi_signo) {
+                Ok(libc::SIGCHLD) => Signal::Child,
+                Ok(libc::SIGUSR1) => Signal::Reopen,
+                _ => Signal::Stop,
+            };
             if !seen.contains(&signal) {
                 seen.push(signal);
             }

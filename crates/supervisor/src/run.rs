@@ -150,8 +150,10 @@ impl From<io::Error> for Failed {
 pub trait Hooks {
     /// The workers wait for requests.
     fn ready(&mut self);
-    /// SIGTERM or SIGINT came: drain the front, then send [`Command::Stop`].
+    /// SIGTERM, SIGINT or SIGHUP came: drain the front, then send [`Command::Stop`].
     fn stop_requested(&mut self);
+    /// SIGUSR1 came: log files were moved away.
+    fn reopen_logs(&mut self);
 }
 
 /// A supervisor that has blocked its signals and not started anything.
@@ -260,6 +262,7 @@ impl Supervisor<'_> {
             for signal in self.running.signals.take() {
                 match signal {
                     Signal::Child => self.reap()?,
+                    Signal::Reopen => hooks.reopen_logs(),
                     Signal::Stop => self.stop_requested(hooks),
                 }
             }

@@ -47,7 +47,8 @@ impl Template {
         for (flag, fd) in ["--channel", "--ring", "--bell"].into_iter().zip(fds) {
             process.args([flag, &fd.to_string()]);
         }
-        process.stdin(std::process::Stdio::null());
+        // A process group of its own: a terminal's Ctrl-C reaches the supervisor alone, which drains first.
+        process.stdin(std::process::Stdio::null()).process_group(0);
         // SAFETY: `prepare_exec` makes only async-signal-safe calls and allocates nothing unless it fails.
         unsafe { process.pre_exec(move || os::prepare_exec(&fds)) };
         // Reaped by `os::reap` with all other children, so the handle is not kept.

@@ -229,8 +229,26 @@ static sapi_module_struct module = {(char *)SAPI_NAME,
                                     NULL, /* terminate_process */
                                     STANDARD_SAPI_MODULE_PROPERTIES};
 
+static void stay(int signal_number) {
+    (void)signal_number;
+}
+
+/* Service managers signal every process of a service, but only the front knows when the last
+ * request is answered: it tells the workers through the ring. Handlers, not SIG_IGN: that would be
+ * inherited by programs PHP starts. Installed before zend_signal_startup(), which takes what it
+ * finds for the default. */
+static void leave_stopping_to_the_front(void) {
+    const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+    struct sigaction action = {.sa_handler = stay, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        sigaction(signals[i], &action, NULL);
+    }
+}
+
 int samovar_php_startup(const samovar_options *options) {
     signal(SIGPIPE, SIG_IGN);
+    leave_stopping_to_the_front();
     zend_signal_startup();
     samovar_app_script = options->app_script;
     module.ini_defaults = ini_defaults;

@@ -22,6 +22,9 @@ const MESSAGE_BYTES_MAX: usize = 256;
 pub(crate) fn run(options: Options) -> Result<(), Box<dyn std::error::Error>> {
     log::use_json(options.json_log);
     die_with_parent();
+    for fd in [&options.channel, &options.ring, &options.bell] {
+        close_on_exec(fd);
+    }
     stdout_to_stderr();
     let ring = Ring::attach(options.ring, options.bell)?;
     let resident = calls_serve(&options.app);
@@ -224,6 +227,12 @@ fn die_with_parent() {
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
 }
 
+/// Programs that PHP starts have no business with the ring.
+fn close_on_exec(fd: &OwnedFd) {
+    // SAFETY: sets a flag of an open descriptor.
+    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
+}
+
 /// A script that writes to `php://stdout` must not mix with the data that `samovar` prints.
 fn stdout_to_stderr() {
     // SAFETY: both are open, or the call fails and changes nothing.
@@ -236,7 +245,4 @@ fn reset_rust_signal_handlers() {
         // SAFETY: the default action is always valid.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
-    // The front stops the workers; a terminal's Ctrl-C must not take them first.
-    // SAFETY: ignoring is always valid.
-    unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
 }
