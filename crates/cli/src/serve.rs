@@ -9,7 +9,7 @@ use samovar_front::{
     SupervisorLink,
 };
 use samovar_ring::{Lane, Ring};
-use samovar_supervisor::{Command, Handle, Hooks, Running, TemplateCommand};
+use samovar_supervisor::{Command, Ended, Handle, Hooks, Running, TemplateCommand};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -43,8 +43,12 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
     })?;
 
     let mut hooks = Announce { addresses, control: socket.path.clone(), front: front_handle };
-    samovar_supervisor::run(supervisor, &supervisor_settings(settings, php), &mut hooks)?;
-    front_thread.join().map_err(|_| anyhow!("the front panicked"))??;
+    let ended =
+        samovar_supervisor::run(supervisor, &supervisor_settings(settings, php), &mut hooks)?;
+    // After a second signal nobody is left to answer what the front still waits for.
+    if ended == Ended::Drained {
+        front_thread.join().map_err(|_| anyhow!("the front panicked"))??;
+    }
     Ok(())
 }
 
@@ -141,11 +145,18 @@ fn supervisor_settings(settings: &Settings, program: PathBuf) -> samovar_supervi
     }
 }
 
+/// A front controller that is not the folder's index answers for folders too; for one that is, nginx's
+/// `try_files $uri $uri/ /index.php` says all.
+fn named_controller(settings: &Settings) -> Option<PathBuf> {
+    let controller = settings.front_controller.as_ref()?;
+    (*controller != settings.root.join("index.php")).then(|| controller.clone())
+}
+
 fn front_options(settings: &Settings) -> FrontOptions {
     let (limits, timeouts) = (&settings.limits, &settings.timeouts);
     FrontOptions {
         root: settings.root.clone(),
-        front_controller: settings.front_controller.clone(),
+        front_controller: named_controller(settings),
         link_targets: settings.link_targets.clone(),
         static_files: settings.static_files,
         request_buffering: settings.request_buffering,

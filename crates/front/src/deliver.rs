@@ -97,6 +97,8 @@ fn read_lines(
         };
         if name == header::CONTENT_LENGTH {
             length = value.to_str().ok().and_then(|v| v.parse().ok());
+        } else if name == header::CONTENT_TYPE && value.is_empty() {
+            // `header('Content-Type:')` is how a script says that it wants none.
         } else if !is_ours(&name) {
             headers.append(name, value);
         }
@@ -332,7 +334,7 @@ mod tests {
     fn header_lines() {
         check("Content-type: text/html\n", &[("content-type", "text/html")], None, &[]);
         check("A:1\nB:  2 \r\nA: 3\n", &[("a", "1"), ("a", "3"), ("b", "2")], None, &[]);
-        check("Empty:\n", &[("empty", "")], None, &[]);
+        check("Empty:\nContent-Type:\n", &[("empty", "")], None, &[]);
         check("No-Newline: x", &[("no-newline", "x")], None, &[]);
         check("\n\r\n", &[], None, &[]);
         check("Content-Length: 12\n", &[], Some(12), &[]);

@@ -48,7 +48,8 @@ impl Caller<'_> {
             protocol: protocol(parts.version),
             script_filename: &script.filename,
             script_name: &script.name,
-            document_uri: &script.document_uri,
+            // As nginx, where `try_files` has rewritten the URI to the script.
+            document_uri: &script.name,
             path_info: &script.path_info,
             document_root: connection.shared.site.root.as_os_str().as_bytes(),
             server_name: self.server_name().as_bytes(),

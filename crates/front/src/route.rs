@@ -53,8 +53,6 @@ pub struct Script {
     pub name: Vec<u8>,
     /// `PATH_INFO`, empty for none.
     pub path_info: Vec<u8>,
-    /// `DOCUMENT_URI`: name and path info.
-    pub document_uri: Vec<u8>,
     /// Which workers run it.
     pub lane: Lane,
 }
@@ -166,7 +164,6 @@ impl Site {
             filename: [root.strip_suffix(b"/").unwrap_or(root), name].concat(),
             name: name.to_vec(),
             path_info: path_info.to_vec(),
-            document_uri: [name, path_info].concat(),
             lane: if name == self.controller { Lane::App } else { Lane::Script },
         })
     }
@@ -395,7 +392,6 @@ mod tests {
             Route::Script(s) => {
                 let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
                 assert_eq!(s.filename, [b"/site", &s.name[..]].concat());
-                assert_eq!(s.document_uri, [&s.name[..], &s.path_info].concat());
                 format!("script {} {} {:?}", text(&s.name), text(&s.path_info), s.lane)
             }
             Route::Redirect(to) => format!("301 {to}"),

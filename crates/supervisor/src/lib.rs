@@ -10,5 +10,6 @@ pub mod state;
 mod template;
 
 pub use run::{
-    Command, Failed, Handle, Hooks, Report, Running, Settings, TemplateCommand, WorkerLine, run,
+    Command, Ended, Failed, Handle, Hooks, Report, Running, Settings, TemplateCommand, WorkerLine,
+    run,
 };

@@ -123,16 +123,30 @@ pub enum Failed {
     /// A system call failed.
     Io(io::Error),
     /// The template ended before it was ever ready; its own messages are in the log.
-    Template,
+    Template {
+        /// From `wait`.
+        status: i32,
+    },
+}
+
+/// How a run came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The front was drained before.
+    Drained,
+    /// A second signal came: the workers were killed, and the front may still wait for them.
+    Hurried,
 }
 
 impl std::fmt::Display for Failed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Failed::Io(error) => write!(f, "{error}"),
-            Failed::Template => f.write_str(
-                "the PHP process ended before it was ready\nhint: its messages stand above; \
+            Failed::Template { status } => write!(
+                f,
+                "the PHP process {} before it was ready\nhint: its messages stand above; \
                  check php.ini, --define and the extensions",
+                describe(*status)
             ),
         }
     }
@@ -186,8 +200,8 @@ impl Running {
     }
 }
 
-/// Supervises until [`Command::Stop`] has been carried out.
-pub fn run(running: Running, settings: &Settings, hooks: &mut impl Hooks) -> Result<(), Failed> {
+/// Supervises until [`Command::Stop`] has been carried out, or a second signal.
+pub fn run(running: Running, settings: &Settings, hooks: &mut impl Hooks) -> Result<Ended, Failed> {
     let now = Instant::now();
     let supervision = Supervision::new(running.ring.clone());
     let mut supervisor = Supervisor {
@@ -226,14 +240,15 @@ struct Supervisor<'a> {
 }
 
 impl Supervisor<'_> {
-    fn run(&mut self, hooks: &mut impl Hooks) -> Result<(), Failed> {
+    fn run(&mut self, hooks: &mut impl Hooks) -> Result<Ended, Failed> {
         self.events.push_back(Event::Tick);
         loop {
             while let Some(event) = self.events.pop_front() {
                 let actions = self.state.step(&event, Instant::now());
                 for action in actions {
                     if action == Action::Exit {
-                        return Ok(());
+                        let hurried = self.stop_requests > 1;
+                        return Ok(if hurried { Ended::Hurried } else { Ended::Drained });
                     }
                     self.act(&action)?;
                 }
@@ -335,7 +350,7 @@ impl Supervisor<'_> {
             if self.template.as_ref().is_some_and(|t| t.pid == pid) {
                 self.template = None;
                 if self.ready == Readiness::Starting {
-                    return Err(Failed::Template);
+                    return Err(Failed::Template { status });
                 }
                 if self.stop_by.is_none() {
                     warn!(pid, "template {}", describe(status));

@@ -96,6 +96,8 @@ static const zend_function_entry functions[] = {
 static PHP_MINIT_FUNCTION(samovar) {
     (void)type;
     (void)module_number;
+    /* Here, because strings interned later live for one request only. */
+    samovar_variables_startup();
     samovar_request_startup();
     samovar_response_startup();
     samovar_swap_sapi_name();

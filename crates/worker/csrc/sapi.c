@@ -262,7 +262,6 @@ int samovar_php_startup(const samovar_options *options) {
         return -1;
     }
     sapi_module.name = (char *)SAPI_NAME;
-    samovar_variables_startup();
     samovar_wrap_functions();
     return 0;
 }

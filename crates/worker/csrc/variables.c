@@ -34,7 +34,7 @@ enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };
 
 static zend_string *field_keys[FIELD_COUNT];
 static zend_string *key_content_type, *key_content_length, *key_scheme, *key_https, *key_gateway,
-    *key_software, *key_remote_port, *key_server_port, *key_redirect_status, *key_self;
+    *key_software, *key_remote_port, *key_server_port, *key_redirect_status, *key_self, *key_user;
 static zend_string *value_http, *value_https, *value_on, *value_gateway, *value_software,
     *value_redirect_status;
 
@@ -122,6 +122,7 @@ void samovar_variables_startup(void) {
     key_server_port = interned("SERVER_PORT");
     key_redirect_status = interned("REDIRECT_STATUS");
     key_self = interned("PHP_SELF");
+    key_user = interned("REMOTE_USER");
     value_http = interned("http");
     value_https = interned("https");
     value_on = interned("on");
@@ -198,7 +199,7 @@ void samovar_register_variables(zval *array) {
     HashTable *to = Z_ARRVAL_P(array);
     const samovar_head *r = samovar_current;
     uint32_t headers = r ? r->headers : 0;
-    zend_hash_extend(to, (uint32_t)environment_count + FIELD_COUNT + 12 + headers, 0);
+    zend_hash_extend(to, (uint32_t)environment_count + FIELD_COUNT + 13 + headers, 0);
     for (size_t i = 0; i < environment_count; i++) {
         put(to, environment[i].key, environment[i].value);
     }
@@ -226,6 +227,8 @@ void samovar_register_variables(zval *array) {
     put_number(to, key_remote_port, r->remote_port);
     put_number(to, key_server_port, r->server_port);
     put(to, key_redirect_status, value_redirect_status);
+    const char *user = SG(request_info).auth_user;
+    put_text(to, key_user, user ? user : "", user ? strlen(user) : 0);
     put_headers(r, to);
     put_self(r, to);
 }
@@ -257,46 +260,50 @@ char *samovar_getenv(const char *name, size_t len) {
     return NULL;
 }
 
-/* apache_request_headers(): names as php-fpm makes them of the HTTP_ variables. */
+/* apache_request_headers(): names, empty entries and order (the last first) as in php-fpm, whose
+ * list of FastCGI parameters is read backwards. */
 void samovar_request_headers(zval *array) {
     const samovar_head *r = samovar_current;
     if (!r) {
         return;
     }
-    /* In the order of nginx's fastcgi_params. */
-    const char *content_type = samovar_optional(r, r->content_type);
-    if (content_type) {
-        sapi_add_request_header("CONTENT_TYPE", 12, (char *)content_type, r->content_type.len,
-                                array);
-    }
-    if (r->content_length >= 0) {
-        char number[24];
-        int len = snprintf(number, sizeof number, "%lld", (long long)r->content_length);
-        sapi_add_request_header("CONTENT_LENGTH", 14, number, (unsigned)len, array);
-    }
-    const samovar_header *header = samovar_headers(r);
-    for (uint32_t i = 0; i < r->headers; i++, header++) {
+    const samovar_header *header = samovar_headers(r) + r->headers;
+    while (header-- > samovar_headers(r)) {
         char key[KEY_MAX];
         size_t len = header_key(key, samovar_text(r, header->name), header->name.len);
         sapi_add_request_header(key, (unsigned)len, (char *)samovar_text(r, header->value),
                                 header->value.len, array);
     }
+    char number[24] = "";
+    int digits = 0;
+    if (r->content_length >= 0) {
+        digits = snprintf(number, sizeof number, "%lld", (long long)r->content_length);
+    }
+    sapi_add_request_header("CONTENT_LENGTH", 14, number, (unsigned)digits, array);
+    const char *content_type = samovar_optional(r, r->content_type);
+    sapi_add_request_header("CONTENT_TYPE", 12, (char *)(content_type ? content_type : ""),
+                            r->content_type.len, array);
 }
 
 /* The filter extension keeps its own copy of $_SERVER, filled through input_filter. It is filled
  * when a script first asks for it (functions.c), not for each request. */
 void samovar_fill_filter_input(void) {
-    zval server;
+    zval server, published;
     array_init(&server);
     samovar_register_variables(&server);
+    /* The filter writes into the published $_SERVER too, which scripts may share: it gets another
+     * one meanwhile. */
+    ZVAL_COPY_VALUE(&published, &PG(http_globals)[TRACK_VARS_SERVER]);
+    array_init(&PG(http_globals)[TRACK_VARS_SERVER]);
     zend_string *key;
     zval *value;
     ZEND_HASH_FOREACH_STR_KEY_VAL(Z_ARRVAL(server), key, value) {
-        char *copy = estrndup(Z_STRVAL_P(value), Z_STRLEN_P(value));
+        char *text = Z_STRVAL_P(value);
         size_t len;
-        sapi_module.input_filter(PARSE_SERVER, ZSTR_VAL(key), &copy, Z_STRLEN_P(value), &len);
-        efree(copy);
+        sapi_module.input_filter(PARSE_SERVER, ZSTR_VAL(key), &text, Z_STRLEN_P(value), &len);
     }
     ZEND_HASH_FOREACH_END();
+    zval_ptr_dtor(&PG(http_globals)[TRACK_VARS_SERVER]);
+    ZVAL_COPY_VALUE(&PG(http_globals)[TRACK_VARS_SERVER], &published);
     zval_ptr_dtor(&server);
 }

@@ -40,7 +40,7 @@ fn php_is_told_what_nginx_tells_it() {
         "protocol=HTTP/1.1\n",
         &format!("script_filename={root}/other.php\n"),
         "script_name=/other.php\n",
-        "document_uri=/other.php/a b\n",
+        "document_uri=/other.php\n",
         "path_info=/a b\n",
         &format!("document_root={root}\n"),
         "server_name=Shop.example\n",
