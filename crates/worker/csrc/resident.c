@@ -322,6 +322,8 @@ static void arm_time_limit(void) {
 /* As php_request_startup (php-src main/main.c), without what would end the application. */
 static void begin(void) {
     PG(in_error_log) = 0;
+    PG(during_request_startup) =
+        1; /* Whether its warnings are shown is display_startup_errors' to say. */
     PG(header_is_being_sent) = 0;
     PG(connection_status) = PHP_CONNECTION_NORMAL;
     samovar_fill_request_info(samovar_current);
@@ -334,6 +336,7 @@ static void begin(void) {
     start_output();
     fill_superglobals();
     activate_session();
+    PG(during_request_startup) = 0;
     SG(sapi_started) = 1;
 }
 
@@ -468,6 +471,7 @@ static bool dispatch(bool begun) {
     }
     zend_catch {
         intact = false;
+        PG(during_request_startup) = 0;
         if (PG(connection_status) == PHP_CONNECTION_NORMAL) {
             answer_500();
         }
