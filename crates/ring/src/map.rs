@@ -98,11 +98,16 @@ impl Ring {
         let bytes = CONTROL_BYTES + slots * AREA_BYTES;
         File::from(file.try_clone()?).set_len(bytes as u64)?;
         let ring = Ring::map(file, eventfd()?, slots)?;
-        let header = &ring.control().header.0;
-        header.version.store(VERSION, Ordering::Relaxed);
-        header.slots.store(slots as u32, Ordering::Relaxed);
-        header.magic.store(MAGIC, Ordering::Release);
+        ring.seal();
         Ok(ring)
+    }
+
+    /// Writes the header: at creation, and again after a worker may have scribbled over it.
+    pub(crate) fn seal(&self) {
+        let header = &self.control().header.0;
+        header.version.store(VERSION, Ordering::Relaxed);
+        header.slots.store(self.0.slots as u32, Ordering::Relaxed);
+        header.magic.store(MAGIC, Ordering::Release);
     }
 
     /// Maps the ring in `file`, whose front sleeps on the eventfd `bell`.

@@ -5,11 +5,14 @@ use crate::map::Ring;
 use crate::os;
 use crate::sync::Ordering;
 use crate::word::Incarnation;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The supervisor's end of the ring.
 #[derive(Clone, Debug)]
 pub struct Supervision {
     ring: Ring,
+    stopping: Arc<AtomicBool>,
 }
 
 /// What a worker's cell says, checked for range; `None` fields were garbage or there is no worker.
@@ -26,7 +29,15 @@ pub struct WorkerReport {
 impl Supervision {
     /// The supervisor of `ring`.
     pub fn new(ring: Ring) -> Supervision {
-        Supervision { ring }
+        Supervision { ring, stopping: Arc::default() }
+    }
+
+    /// Before a worker or a template is started: what it reads first is what it should be, whatever its
+    /// predecessors wrote there.
+    pub fn reseal(&self) {
+        self.ring.seal();
+        let stop = u32::from(self.stopping.load(Ordering::SeqCst));
+        self.ring.control().stop.0.store(stop, Ordering::SeqCst);
     }
 
     /// After `wait` said that worker `index` in the life `dead` is gone: its slots become the front's, and
@@ -41,6 +52,7 @@ impl Supervision {
 
     /// Tells all workers to leave when their request is done.
     pub fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
         self.ring.control().stop.0.store(1, Ordering::SeqCst);
         self.ring.control().wake_all_workers();
     }

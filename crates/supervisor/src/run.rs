@@ -366,6 +366,7 @@ impl Supervisor<'_> {
     fn act(&mut self, action: &Action) -> Result<(), Failed> {
         match *action {
             Action::StartTemplate => {
+                self.supervision.reseal();
                 match Template::start(&self.settings.command, &self.running.ring) {
                     Ok(template) => self.template = Some(template),
                     Err(error) if self.ready == Readiness::Starting => return Err(error.into()),
@@ -397,6 +398,7 @@ impl Supervisor<'_> {
     }
 
     fn fork(&mut self, index: usize, incarnation: samovar_ring::Incarnation, role: Role) {
+        self.supervision.reseal();
         let asked = self.template.as_ref().map(|t| t.fork(index, incarnation, role));
         if !matches!(asked, Some(Ok(()))) {
             // The template is dying: its end will be noticed, and settles the rest.
