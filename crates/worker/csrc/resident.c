@@ -45,7 +45,7 @@ static struct {
     HashTable environment;
     char *locale;
     mode_t umask;
-    int umask_changed;
+    int former_umask; /* The engine's note of what umask() at boot replaced. */
     char cwd[MAXPATHLEN];
 } base;
 
@@ -152,7 +152,20 @@ static void restore_handlers(const handlers *saved, zval *current, zend_stack *s
     }
 }
 
+static void forget_last_error(void) {
+    PG(last_error_type) = 0;
+    if (PG(last_error_message)) {
+        zend_string_release(PG(last_error_message));
+        PG(last_error_message) = NULL;
+    }
+    if (PG(last_error_file)) {
+        zend_string_release(PG(last_error_file));
+        PG(last_error_file) = NULL;
+    }
+}
+
 static void save_base(void) {
+    forget_last_error();
     save_ini();
     save_handlers(&base.error, &EG(user_error_handler), &EG(user_error_handlers));
     save_handlers(&base.exception, &EG(user_exception_handler), &EG(user_exception_handlers));
@@ -165,7 +178,9 @@ static void save_base(void) {
     base.locale = estrdup(locale ? locale : "C");
     base.umask = umask(077);
     umask(base.umask);
-    base.umask_changed = BG(umask);
+    /* The engine remembers only the first of several changes: from here on, that of a request. */
+    base.former_umask = BG(umask);
+    BG(umask) = -1;
     if (!VCWD_GETCWD(base.cwd, MAXPATHLEN)) {
         base.cwd[0] = 0;
     }
@@ -192,9 +207,9 @@ static void restore_base(void) {
     if (BG(locale_changed)) {
         restore_locale();
     }
-    if (BG(umask) != base.umask_changed) {
+    if (BG(umask) != -1) {
         umask(base.umask);
-        BG(umask) = base.umask_changed;
+        BG(umask) = -1;
     }
     if (samovar_cwd_changed && base.cwd[0]) {
         if (VCWD_CHDIR(base.cwd) != 0) {
@@ -202,14 +217,7 @@ static void restore_base(void) {
         }
         samovar_cwd_changed = false;
     }
-    if (PG(last_error_message)) {
-        zend_string_release(PG(last_error_message));
-        PG(last_error_message) = NULL;
-    }
-    if (PG(last_error_file)) {
-        zend_string_release(PG(last_error_file));
-        PG(last_error_file) = NULL;
-    }
+    forget_last_error();
     EG(exit_status) = 0;
 }
 
@@ -235,6 +243,7 @@ static void drop_base(void) {
     BG(user_shutdown_function_names) = base.shutdown_functions;
     zend_hash_destroy(&BG(putenv_ht));
     BG(putenv_ht) = base.environment;
+    BG(umask) = base.former_umask;
     efree(base.locale);
 }
 
@@ -403,7 +412,6 @@ static void end(void) {
     restore_base();
     /* Between requests there is nobody to send headers to, and the output layer must exist. */
     php_output_activate();
-    SG(headers_sent) = 1;
     SG(request_info).no_headers = 1;
 }
 
@@ -472,7 +480,7 @@ static bool dispatch(bool begun) {
     zend_catch {
         intact = false;
         PG(during_request_startup) = 0;
-        if (PG(connection_status) == PHP_CONNECTION_NORMAL) {
+        if (!(PG(connection_status) & PHP_CONNECTION_ABORTED)) {
             answer_500();
         }
     }
@@ -491,6 +499,10 @@ static void serve_once(void) {
 static void serve_all(void) {
     volatile bool begun = samovar_current != NULL;
     volatile bool intact = true;
+    if (!begun) {
+        zend_llist_clean(
+            &SG(sapi_headers).headers); /* Set at boot, when there was nobody to send them to. */
+    }
     session = zend_hash_str_find_ptr(&module_registry, "session", sizeof("session") - 1);
     find_superglobals();
     save_base();
@@ -514,9 +526,11 @@ static void serve_all(void) {
 }
 
 ZEND_FUNCTION(Samovar_serve) {
+    zend_fcall_info info;
+    zend_fcall_info_cache cache;
     zend_long rollback_every = 0;
     ZEND_PARSE_PARAMETERS_START(1, 2)
-    Z_PARAM_FUNC(handler_info, handler_cache)
+    Z_PARAM_FUNC(info, cache)
     Z_PARAM_OPTIONAL
     Z_PARAM_LONG(rollback_every)
     ZEND_PARSE_PARAMETERS_END();
@@ -528,6 +542,8 @@ ZEND_FUNCTION(Samovar_serve) {
         zend_argument_value_error(2, "must be 0: this build cannot roll back");
         RETURN_THROWS();
     }
+    handler_info = info;
+    handler_cache = cache;
     /* The handler must survive the frame that passed it. */
     Z_TRY_ADDREF(handler_info.function_name);
     wants_request = handler_cache.function_handler->common.num_args > 0;

@@ -113,6 +113,13 @@ static int answer_status(sapi_headers_struct *headers) {
     return code;
 }
 
+/* Whether headers are sent by the display of a fatal error. Of one beyond the memory limit they
+ * are, because PHP gives up the output buffers first. */
+static bool died(void) {
+    const int fatal = E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR;
+    return PG(last_error_message) && (PG(last_error_type) & fatal);
+}
+
 static int send_headers(sapi_headers_struct *headers) {
     if (!samovar_current || samovar_answered || SG(request_info).no_headers) {
         return SAPI_HEADER_SENT_SUCCESSFULLY;
@@ -121,6 +128,9 @@ static int send_headers(sapi_headers_struct *headers) {
     lines out = {first, 0, sizeof first};
     bool on_heap = false;
     int status = answer_status(headers);
+    if (samovar_serving && status == 200 && died()) {
+        status = 500;
+    }
     if (status < 100 || status > 999) {
         status = 200;
     }
@@ -332,7 +342,7 @@ static int run(const char *script, bool is_boot) {
     samovar_outcome = SAMOVAR_RUN_DONE;
     if (php_request_startup() == SUCCESS) {
         if (is_boot) {
-            SG(headers_sent) = 1;
+            /* No headers, rather than headers sent: session settings are refused after those. */
             SG(request_info).no_headers = 1;
             php_output_end_all();
         }

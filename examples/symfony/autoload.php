@@ -1,0 +1,25 @@
+<?php
+
+declare(strict_types=1);
+
+/*
+ * Composer's vendor/autoload.php, had this application been installed by Composer.
+ * Debian's packages bring a loader each; this adds the one for App\.
+ */
+
+require_once '/usr/share/php/Symfony/Bundle/FrameworkBundle/autoload.php';
+require_once '/usr/share/php/Symfony/Bundle/TwigBundle/autoload.php';
+require_once '/usr/share/php/Symfony/Component/Asset/autoload.php';
+require_once '/usr/share/php/Symfony/Component/Form/autoload.php';
+require_once '/usr/share/php/Symfony/Component/Mime/autoload.php';
+require_once '/usr/share/php/Symfony/Component/Security/Csrf/autoload.php';
+require_once '/usr/share/php/Symfony/Component/Validator/autoload.php';
+
+spl_autoload_register(static function (string $class): void {
+    if (str_starts_with($class, 'App\\')) {
+        $file = __DIR__ . '/src/' . strtr(substr($class, strlen('App\\')), '\\', '/') . '.php';
+        if (is_file($file)) {
+            require $file;
+        }
+    }
+});

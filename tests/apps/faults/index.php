@@ -1,0 +1,169 @@
+<?php
+
+/**
+ * What applications do wrong, one path each; tests/tests/faults.rs asks for it.
+ */
+
+declare(strict_types=1);
+
+namespace Faults;
+
+/** Where the control words lie in the ring (crates/ring/src/layout.rs): a hostile script knows it too. */
+const SLOTS_AT = 279680;
+const SLOT_BYTES = 384;
+const STATE_TAKEN = 3;
+
+function waitForFile(string $file): void
+{
+    while (!file_exists($file)) {
+        usleep(2000);
+        clearstatcache();
+    }
+}
+
+/** Writes $bytes over the ring, $at bytes from its start. */
+function scribble($memory, int $ring, int $at, string $bytes): void
+{
+    fseek($memory, $ring + $at);
+    if (fwrite($memory, $bytes) !== strlen($bytes)) {
+        throw new \Exception('the ring cannot be written');
+    }
+}
+
+function ringAddress(): int
+{
+    preg_match('~^([0-9a-f]+)-.*memfd:samovar-ring~m', file_get_contents('/proc/self/maps'), $found);
+    return (int) hexdec($found[1]);
+}
+
+/** The slot of this very request: the only one that is taken while one client asks. */
+function ownSlot($memory, int $ring, int $slots): int
+{
+    for ($i = 0; $i < $slots; $i++) {
+        fseek($memory, $ring + SLOTS_AT + $i * SLOT_BYTES);
+        $word = unpack('P', fread($memory, 8))[1];
+        if (($word & 0xff) === STATE_TAKEN && ($word >> 8 & 0xffffff) !== 0) {
+            return SLOTS_AT + $i * SLOT_BYTES;
+        }
+    }
+    throw new \Exception('the layout of the ring has changed: see SLOTS_AT');
+}
+
+/** ?at=OFFSET[&own=1]&hex=BYTES[&times=N]: a worker that writes garbage into the ring. */
+function garbage(): void
+{
+    $memory = fopen('/proc/self/mem', 'r+b');
+    stream_set_read_buffer($memory, 0);
+    stream_set_write_buffer($memory, 0);
+    $ring = ringAddress();
+    $from = isset($_GET['own']) ? ownSlot($memory, $ring, 16) : 0;
+    $bytes = str_repeat(hex2bin($_GET['hex']), (int) ($_GET['times'] ?? 1));
+    scribble($memory, $ring, $from + (int) $_GET['at'], $bytes);
+    echo 'written';
+}
+
+/** Writes until somebody stops it, and leaves behind how it ended. */
+function stream(): void
+{
+    ignore_user_abort(isset($_GET['ignore']));
+    register_shutdown_function(function (): void {
+        file_put_contents($_GET['file'], 'status ' . connection_status());
+    });
+    while (!connection_aborted()) {
+        echo str_repeat('x', 1000), "\n";
+        flush();
+        usleep(5000);
+    }
+    echo 'into the void';
+    flush();
+    // Only who ignores the abort comes here.
+    file_put_contents($_GET['file'] . '.on', (string) connection_aborted());
+}
+
+function events(): void
+{
+    header('Content-Type: text/event-stream');
+    for ($n = 0; $n < 5; $n++) {
+        waitForFile("{$_GET['file']}.$n");
+        echo "data: $n\n\n";
+        flush();
+    }
+}
+
+function flood(): void
+{
+    $piece = str_repeat('0123456789abcde' . "\n", 4096);
+    $bytes = (int) $_GET['bytes'];
+    for ($sent = 0; $sent < $bytes; $sent += strlen($piece)) {
+        echo $piece;
+        if (isset($_GET['file'])) {
+            file_put_contents($_GET['file'], (string) $sent);
+        }
+    }
+}
+
+$path = parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH);
+set_time_limit(0);
+switch ($path) {
+    case '/sleep':
+        usleep(1000 * (int) $_GET['ms']);
+        echo 'slept';
+        break;
+    case '/wait':
+        waitForFile($_GET['file']);
+        echo 'waited';
+        break;
+    case '/drip':
+        for ($n = 0; $n < (int) $_GET['n']; $n++) {
+            echo "drip $n\n";
+            flush();
+            usleep(1000 * (int) $_GET['ms']);
+        }
+        break;
+    case '/half':
+        echo 'half';
+        flush();
+        waitForFile($_GET['file']);
+        posix_kill(getmypid(), SIGKILL);
+        break;
+    case '/signal':
+        posix_kill(getmypid(), (int) $_GET['signal']);
+        usleep(1_000_000);
+        break;
+    case '/loop':
+        // phpcs:ignore
+        while (true) {
+        }
+    case '/garbage':
+        garbage();
+        break;
+    case '/stream':
+        stream();
+        break;
+    case '/events':
+        events();
+        break;
+    case '/flood':
+        flood();
+        break;
+    case '/mark':
+        file_put_contents($_GET['file'], 'here');
+        echo 'marked';
+        break;
+    case '/upload':
+        $file = $_FILES['file']['tmp_name'];
+        echo filesize($file), ' ', md5_file($file), ' ', memory_get_peak_usage();
+        break;
+    case '/input':
+        echo md5(file_get_contents('php://input'));
+        break;
+    case '/finish':
+        echo 'the client has this';
+        $finished = fastcgi_finish_request() && !fastcgi_finish_request();
+        waitForFile($_GET['file']);
+        // Output would end the script here, as it does under php-fpm: the connection is closed.
+        file_put_contents($_GET['file'] . '.done', $finished ? 'and the script went on' : 'not finished');
+        break;
+    default:
+        echo 'hello from ', getmypid();
+}

@@ -1,0 +1,66 @@
+<?php
+
+/**
+ * Tells what PHP sees of a request; tests/tests/http.rs asks for it.
+ */
+
+declare(strict_types=1);
+
+switch (parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH)) {
+    case '/echo':
+        $body = file_get_contents('php://input');
+        echo $_SERVER['REQUEST_METHOD'], ' ', $_SERVER['CONTENT_LENGTH'] ?? 'none', ' ';
+        echo strlen($body), ' ', strlen($body) < 100 ? $body : md5($body);
+        break;
+    case '/server':
+        header('Content-Type: application/json');
+        echo json_encode($_SERVER);
+        break;
+    case '/chunked':
+        while (ob_get_level()) {
+            ob_end_clean();
+        }
+        foreach (['one ', 'two ', 'three'] as $piece) {
+            echo $piece;
+            flush();
+        }
+        break;
+    case '/live':
+        // Says what has come as soon as it comes.
+        while (ob_get_level()) {
+            ob_end_clean();
+        }
+        $input = fopen('php://input', 'r');
+        while (($piece = fread($input, 8192)) !== '' && $piece !== false) {
+            echo $piece;
+            flush();
+        }
+        break;
+    case '/wait':
+        while (!file_exists($_GET['file'])) {
+            usleep(2000);
+            clearstatcache();
+        }
+        echo 'waited';
+        break;
+    case '/log':
+        error_log('logged by the script');
+        echo $_SERVER['HTTP_X_REQUEST_ID'] ?? 'none';
+        break;
+    case '/work':
+        $text = '';
+        for ($i = 0; $i < 60000; $i++) {
+            $text .= md5($text);
+            if (strlen($text) > 2000000) {
+                $text = '';
+            }
+        }
+        echo strlen($text) > 0 ? 'worked' : 'worked too';
+        break;
+    case '/status':
+        http_response_code((int) $_GET['code']);
+        echo 'body';
+        break;
+    default:
+        echo 'target ', $_SERVER['REQUEST_URI'];
+}
