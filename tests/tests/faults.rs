@@ -621,8 +621,8 @@ fn a_full_queue_is_503_at_once_and_the_rest_is_served() {
     assert!(status["queue_depth"].as_u64().is_some_and(|depth| depth >= 15), "{status}");
     create(&go);
     let answers: Vec<_> = clients.iter_mut().map(|client| client.read(false)).collect();
-    let served = answers.iter().filter(|a| (a.status, a.text().as_str()) == (200, "waited"));
-    assert_eq!(served.count() as u64, kept);
+    let waited = answers.iter().filter(|a| (a.status, a.text().as_str()) == (200, "waited"));
+    assert_eq!(waited.count() as u64, kept);
     for shed in answers.iter().filter(|a| a.status != 200) {
         assert_eq!((shed.status, shed.header("retry-after")), (503, Some("1")));
         assert!(shed.complete && shed.header("connection") != Some("close"), "{shed:?}");

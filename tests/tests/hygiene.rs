@@ -246,9 +246,8 @@ fn sessions_belong_to_their_cookie() {
 #[test]
 fn a_kept_input_stream_reads_no_other_requests_body() {
     let server = hygiene().start();
-    let ask = |text: &str| {
-        server.client().request(&Request::post("/input", "text/plain", text)).text()
-    };
+    let ask =
+        |text: &str| server.client().request(&Request::post("/input", "text/plain", text)).text();
     assert_eq!(ask("first"), "1 first open");
     assert_eq!(ask("second"), "2 second closed");
 }
@@ -331,7 +330,10 @@ fn a_request_object_tells_all_about_its_request() {
     let request = Request::post("/all", "multipart/form-data; boundary=b", multipart);
     assert_eq!(json_of(&server.client().request(&request))["files"], json!({"f": 3}));
     let all = json_of(&server.get("/all"));
-    assert_eq!((&all["form"], &all["cookies"], &all["files"]), (&json!([]), &json!([]), &json!([])));
+    assert_eq!(
+        (&all["form"], &all["cookies"], &all["files"]),
+        (&json!([]), &json!([]), &json!([]))
+    );
 }
 
 #[test]
@@ -397,7 +399,11 @@ fn what_a_handler_returns_is_the_answer() {
     ] {
         let answer = server.get(target);
         assert_eq!((answer.status, answer.complete), (status, true), "{target}");
-        assert!(answer.text() == body, "{target}: {}", &answer.text()[..answer.text().len().min(99)]);
+        assert!(
+            answer.text() == body,
+            "{target}: {}",
+            &answer.text()[..answer.text().len().min(99)]
+        );
     }
     let made = server.get("/new");
     assert_eq!(made.header("x-one"), Some("1"));

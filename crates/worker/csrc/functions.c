@@ -8,7 +8,7 @@
 void samovar_swap_sapi_name(void);
 size_t samovar_peak_bytes;
 bool samovar_cwd_changed;
-static bool filter_input_filled;
+bool samovar_filter_input_filled;
 
 PHP_FUNCTION(fastcgi_finish_request) {
     ZEND_PARSE_PARAMETERS_NONE();
@@ -54,8 +54,8 @@ static ZEND_NAMED_FUNCTION(wrapped_chdir) {
 }
 
 static ZEND_NAMED_FUNCTION(wrapped_filter) {
-    if (!filter_input_filled && samovar_current) {
-        filter_input_filled = true;
+    if (!samovar_filter_input_filled && samovar_current) {
+        samovar_filter_input_filled = true;
         samovar_fill_filter_input();
     }
     inner_of(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);
@@ -107,7 +107,7 @@ static PHP_MINIT_FUNCTION(samovar) {
 static PHP_RINIT_FUNCTION(samovar) {
     (void)type;
     (void)module_number;
-    filter_input_filled = false;
+    samovar_filter_input_filled = false;
     samovar_cwd_changed = false;
     return SUCCESS;
 }

@@ -249,22 +249,30 @@ static void drop_base(void) {
 
 /* ---- the session --------------------------------------------------------------------------- */
 
-/* The session is the one extension whose request start-up and shutdown are run for each request:
- * they read, write and close it. Running those of others (mbstring, libxml …) would undo what the
- * application set at boot. */
-static zend_module_entry *session;
+/* Two extensions have state that belongs to the request and nothing that an application sets at
+ * boot: the session reads, writes and closes it, filter keeps its own copies of the input. Those of
+ * others (mbstring, libxml …) are not run: they would undo what the application set at boot. */
+static zend_module_entry *session, *filter;
 
-static void activate_session(void) {
+static zend_module_entry *module_named(const char *name) {
+    return zend_hash_str_find_ptr(&module_registry, name, strlen(name));
+}
+
+static void activate_modules(void) {
     if (session && session->request_startup_func) {
         session->request_startup_func(session->type, session->module_number);
     }
 }
 
-static void deactivate_session(void) {
+static void deactivate_modules(void) {
     if (session && session->request_shutdown_func) {
         session->request_shutdown_func(session->type, session->module_number);
         zend_hash_str_del(&EG(symbol_table), "_SESSION", sizeof("_SESSION") - 1);
     }
+    if (filter && filter->request_shutdown_func) {
+        filter->request_shutdown_func(filter->type, filter->module_number);
+    }
+    samovar_filter_input_filled = false;
 }
 
 /* ---- one request --------------------------------------------------------------------------- */
@@ -344,7 +352,7 @@ static void begin(void) {
     }
     start_output();
     fill_superglobals();
-    activate_session();
+    activate_modules();
     PG(during_request_startup) = 0;
     SG(sapi_started) = 1;
 }
@@ -369,6 +377,8 @@ static void drop_body(php_stream *body) {
 
 /* As php_request_shutdown. Each step may bail out, and the next must run nevertheless. */
 static void end(void) {
+    /* No frame of ours above them: an exception that leaves a shutdown function is reported, not kept. */
+    EG(current_execute_data) = NULL;
     zend_try {
         php_call_shutdown_functions();
     }
@@ -382,7 +392,7 @@ static void end(void) {
     }
     zend_end_try();
     zend_try {
-        deactivate_session();
+        deactivate_modules();
     }
     zend_end_try();
     zend_try {
@@ -503,7 +513,8 @@ static void serve_all(void) {
         zend_llist_clean(
             &SG(sapi_headers).headers); /* Set at boot, when there was nobody to send them to. */
     }
-    session = zend_hash_str_find_ptr(&module_registry, "session", sizeof("session") - 1);
+    session = module_named("session");
+    filter = module_named("filter");
     find_superglobals();
     save_base();
     samovar_serving = true;

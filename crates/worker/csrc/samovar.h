@@ -29,6 +29,8 @@ void samovar_fill_filter_input(void);
 /* functions.c */
 extern zend_module_entry samovar_module_entry;
 void samovar_wrap_functions(void);
+/* The filter extension has its copy of this request's $_SERVER. */
+extern bool samovar_filter_input_filled;
 /* A script called chdir() since this was last cleared. */
 extern bool samovar_cwd_changed;
 /* Peak of the request's memory, taken before PHP resets it. */

@@ -30,5 +30,7 @@ return static function (ContainerConfigurator $container): void {
     $container->parameters()->set('env(APP_SECRET)', 'set APP_SECRET');
     $container->services()
         ->defaults()->autowire()->autoconfigure()
-        ->load('App\\', '../src/')->exclude('../src/Kernel.php');
+        ->load('App\\', '../src/')->exclude('../src/Kernel.php')
+        // For public/resident.php.
+        ->alias('app.session_factory', 'session.factory')->public();
 };

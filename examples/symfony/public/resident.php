@@ -17,6 +17,9 @@ require dirname(__DIR__) . '/autoload.php';
 
 $kernel = new Kernel($_SERVER['APP_ENV'] ?? 'prod', (bool) ($_SERVER['APP_DEBUG'] ?? false));
 $kernel->boot();
+// Symfony 5.4 sets PHP's session up by ini_set() when the first request asks for one, and then never
+// again: it would be undone after that request. What is set before serve() holds for all of them.
+$kernel->getContainer()->get('app.session_factory')->createSession();
 
 serve(static function () use ($kernel): void {
     $request = Request::createFromGlobals();

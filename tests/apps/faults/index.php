@@ -128,7 +128,7 @@ switch ($path) {
         break;
     case '/signal':
         posix_kill(getmypid(), (int) $_GET['signal']);
-        usleep(1_000_000);
+        usleep(50_000);
         break;
     case '/loop':
         // phpcs:ignore

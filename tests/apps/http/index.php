@@ -20,8 +20,8 @@ switch (parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH)) {
         while (ob_get_level()) {
             ob_end_clean();
         }
-        foreach (['one ', 'two ', 'three'] as $piece) {
-            echo $piece;
+        foreach (['a', 'b', 'c'] as $piece) {
+            echo str_repeat($piece, 100_000);
             flush();
         }
         break;
@@ -45,17 +45,14 @@ switch (parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH)) {
         break;
     case '/log':
         error_log('logged by the script');
-        echo $_SERVER['HTTP_X_REQUEST_ID'] ?? 'none';
+        echo $_SERVER['REQUEST_ID'];
         break;
     case '/work':
-        $text = '';
-        for ($i = 0; $i < 60000; $i++) {
+        $text = str_repeat('work', 300_000);
+        for ($i = 0; $i < 5; $i++) {
             $text .= md5($text);
-            if (strlen($text) > 2000000) {
-                $text = '';
-            }
         }
-        echo strlen($text) > 0 ? 'worked' : 'worked too';
+        echo 'worked ', strlen($text);
         break;
     case '/status':
         http_response_code((int) $_GET['code']);

@@ -1,0 +1,5 @@
+<?php
+
+final abstract class Broken
+{
+}

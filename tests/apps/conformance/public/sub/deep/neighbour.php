@@ -1,0 +1,3 @@
+<?php
+
+return "beside the script\n";

@@ -1,0 +1,3 @@
+<?php
+
+return 'from sub/returns.php';

@@ -1,0 +1,6 @@
+<?php
+
+declare(strict_types=1);
+
+header('X-Answered-By: sub/script.php');
+require dirname(__DIR__) . '/dump.php';

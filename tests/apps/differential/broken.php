@@ -1,0 +1,1 @@
+<?php this is no PHP

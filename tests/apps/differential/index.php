@@ -1,0 +1,4 @@
+<?php
+
+echo 'front controller ';
+include __DIR__ . '/dump.php';

@@ -1,0 +1,3 @@
+<?php
+
+echo ini_get('memory_limit');

@@ -1,0 +1,3 @@
+<?php
+
+include __DIR__ . "/../dump.php";

@@ -1,0 +1,146 @@
+//! When two answers count as equal: everything must be, except what is named here.
+
+use crate::visitor::Visitor;
+use samovar_testkit::http::Response;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// Headers that belong to the server and to the connection, not to the application.
+const NOT_COMPARED: &[&str] = &[
+    // nginx says its name, Samovar none.
+    "server",
+    // Each server tells its own time, and its own id.
+    "date",
+    "x-request-id",
+    // Both servers keep connections open without saying so, or say so.
+    "connection",
+    "keep-alive",
+    // nginx sends what PHP gave no length for in chunks, Samovar knows the length of a short answer.
+    "transfer-encoding",
+];
+
+/// What differs between two runs of the same application: the text between `before` and `after`
+/// becomes `<name>`.
+pub(crate) struct Rule {
+    /// What it is.
+    pub(crate) name: &'static str,
+    /// What stands before it.
+    pub(crate) before: &'static str,
+    /// What stands behind it.
+    pub(crate) after: &'static str,
+}
+
+/// One side of the comparison.
+pub(crate) struct Side<'a> {
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    /// Where its copy of the application lies.
+    pub(crate) folder: &'a Path,
+}
+
+/// Makes the same walk on both sides; the answers must be equal.
+pub(crate) fn compare(walk: fn(&mut Visitor), rules: &[Rule], ours: &Side, theirs: &Side) -> usize {
+    let [ours, theirs] = [ours, theirs].map(|side| {
+        let mut visitor = Visitor::new(side.address);
+        walk(&mut visitor);
+        let plain = |(step, response): &(String, Response)| {
+            (step.clone(), normalise(response, side, rules))
+        };
+        visitor.steps.iter().map(plain).collect::<Vec<_>>()
+    });
+    let mut report = String::new();
+    for ((step, our), (their_step, their)) in ours.iter().zip(&theirs) {
+        assert_eq!(step, their_step, "the walks part");
+        if our != their {
+            let _ = writeln!(report, "== {step}\n{}", difference(our, their));
+        }
+    }
+    assert!(report.is_empty(), "`-` is nginx + php-fpm, `+` is Samovar\n{report}");
+    assert_eq!(ours.len(), theirs.len(), "one walk is longer");
+    ours.len()
+}
+
+/// An answer as text: status, headers in the order of their names, body.
+fn normalise(response: &Response, side: &Side, rules: &[Rule]) -> String {
+    let today = response.header("date").map(|date| date[..16].to_owned()).unwrap_or_default();
+    let mut headers: Vec<(String, String)> = response
+        .headers
+        .iter()
+        .filter(|(name, _)| !NOT_COMPARED.contains(&name.as_str()))
+        .filter(|(name, value)| name != "content-length" || !is_framing(value, response))
+        // Said again with a part (206) or with nothing (304) by Samovar, with the whole alone by nginx.
+        .filter(|(name, _)| name != "accept-ranges" || response.status == 200)
+        .map(|(name, value)| (name.clone(), now(value, &today)))
+        .collect();
+    // A stable sort: the order of headers of one name is kept.
+    headers.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let mut text = format!("{}\n", response.status);
+    for (name, value) in headers {
+        let _ = writeln!(text, "{name}: {value}");
+    }
+    let _ = write!(text, "\n{}", printable(&response.body));
+    apply(&text, side, rules)
+}
+
+/// A length that only frames the body (the client has read by it: it is true); in an answer to HEAD
+/// it tells something.
+fn is_framing(length: &str, response: &Response) -> bool {
+    !response.body.is_empty() || length == "0"
+}
+
+/// A point in time of today is a time of now.
+fn now(value: &str, today: &str) -> String {
+    let is_now = value.ends_with(" GMT") && !today.is_empty() && value.starts_with(today);
+    if is_now { "<now>".to_owned() } else { value.to_owned() }
+}
+
+fn printable(body: &[u8]) -> String {
+    match std::str::from_utf8(body) {
+        Ok(text) => text.to_owned(),
+        Err(_) => body.escape_ascii().to_string(),
+    }
+}
+
+fn apply(text: &str, side: &Side, rules: &[Rule]) -> String {
+    let folder = side.folder.display().to_string();
+    let text = text.replace(&folder, "<folder>");
+    let text = text.replace(&format!("localhost:{}", side.address.port()), "localhost:<port>");
+    rules.iter().fold(text, |text, rule| replace_all(&text, rule))
+}
+
+fn replace_all(text: &str, rule: &Rule) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((head, tail)) = rest.split_once(rule.before) {
+        out.push_str(head);
+        out.push_str(rule.before);
+        // A value never spans lines: without its end on the same line it is something else.
+        let line_end = tail.find('\n').unwrap_or(tail.len());
+        rest = match tail.get(..line_end + 1).unwrap_or(tail).find(rule.after) {
+            Some(end) => {
+                let _ = write!(out, "<{}>", rule.name);
+                &tail[end..]
+            }
+            None => tail,
+        };
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The lines that differ, at most as many as one wants to read.
+fn difference(our: &str, their: &str) -> String {
+    const LINES_MAX: usize = 12;
+    let (ours, theirs): (Vec<&str>, Vec<&str>) = (our.lines().collect(), their.lines().collect());
+    let mut out = String::new();
+    let pairs = (0..ours.len().max(theirs.len())).map(|at| (theirs.get(at), ours.get(at)));
+    for (their, our) in pairs.filter(|(a, b)| a != b).take(LINES_MAX) {
+        for (sign, line) in [('-', their), ('+', our)] {
+            if let Some(line) = line {
+                let _ = writeln!(out, "{sign} {}", line.chars().take(300).collect::<String>());
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,111 @@
+//! A visitor: one connection, cookies kept, each answer remembered under the name of its step.
+
+use samovar_testkit::http::{Client, Request, Response};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// Somebody who visits an application.
+pub(crate) struct Visitor {
+    address: SocketAddr,
+    client: Client,
+    cookies: BTreeMap<String, String>,
+    /// What was answered, step by step.
+    pub(crate) steps: Vec<(String, Response)>,
+}
+
+/// A file to upload: field, name, type, content.
+pub(crate) type Upload<'a> = (&'a str, &'a str, &'a str, &'a [u8]);
+
+impl Visitor {
+    /// A newcomer without cookies.
+    pub(crate) fn new(address: SocketAddr) -> Visitor {
+        let client = Client::connect(address);
+        Visitor { address, client, cookies: BTreeMap::new(), steps: Vec::new() }
+    }
+
+    /// Sends a request, with the cookies so far, as the step of that name.
+    pub(crate) fn send(&mut self, step: &str, request: Request) -> Response {
+        let cookies: Vec<String> = self.cookies.iter().map(|(n, v)| format!("{n}={v}")).collect();
+        let request = match &cookies[..] {
+            [] => request,
+            cookies => request.header("Cookie", &cookies.join("; ")),
+        };
+        let response = self.client.request(&request);
+        assert!(response.complete, "{step}: the answer broke off: {}", response.text());
+        for cookie in response.all("set-cookie") {
+            self.keep(cookie);
+        }
+        if response.header("connection").is_some_and(|c| c.eq_ignore_ascii_case("close")) {
+            self.client = Client::connect(self.address);
+        }
+        self.steps.push((step.to_owned(), response.clone()));
+        response
+    }
+
+    /// GET; the step is named after its target.
+    pub(crate) fn get(&mut self, target: &str) -> Response {
+        self.send(&format!("GET {target}"), Request::get(target))
+    }
+
+    fn keep(&mut self, cookie: &str) {
+        let (pair, attributes) = cookie.split_once(';').unwrap_or((cookie, ""));
+        let Some((name, value)) = pair.split_once('=') else { return };
+        let gone = value.is_empty() || value == "deleted" || attributes.contains("Max-Age=0");
+        if gone {
+            self.cookies.remove(name);
+        } else {
+            self.cookies.insert(name.to_owned(), value.to_owned());
+        }
+    }
+}
+
+/// POST of an urlencoded form.
+pub(crate) fn form(target: &str, fields: &[(&str, &str)]) -> Request {
+    let pairs: Vec<String> =
+        fields.iter().map(|(name, value)| format!("{}={}", escape(name), escape(value))).collect();
+    Request::form(target, &pairs.join("&"))
+}
+
+/// POST of a multipart form.
+pub(crate) fn multipart(target: &str, fields: &[(&str, &str)], files: &[Upload]) -> Request {
+    const BOUNDARY: &str = "----samovar-tests-4f1c";
+    let mut body = Vec::new();
+    for (name, value) in fields {
+        body.extend_from_slice(
+            format!(
+                "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n"
+            )
+            .as_bytes(),
+        );
+    }
+    for (field, name, kind, content) in files {
+        body.extend_from_slice(
+            format!(
+                "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{field}\"; \
+                 filename=\"{name}\"\r\nContent-Type: {kind}\r\n\r\n"
+            )
+            .as_bytes(),
+        );
+        body.extend_from_slice(content);
+        body.extend_from_slice(b"\r\n");
+    }
+    body.extend_from_slice(format!("--{BOUNDARY}--\r\n").as_bytes());
+    Request::post(target, &format!("multipart/form-data; boundary={BOUNDARY}"), body)
+}
+
+/// What stands between two texts.
+pub(crate) fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
+    let found = text.split_once(before).and_then(|(_, rest)| rest.split_once(after));
+    found.unwrap_or_else(|| panic!("no `{before}…{after}` in:\n{text}")).0
+}
+
+fn escape(text: &str) -> String {
+    let one = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
+            char::from(byte).to_string()
+        }
+        b' ' => "+".to_owned(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(one).collect()
+}

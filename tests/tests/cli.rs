@@ -1,0 +1,440 @@
+//! The command line from outside: where settings come from, what is said about wrong ones, status, stop.
+
+use samovar_testkit::{Server, Start, WATCHDOG, eventually, workspace};
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn binary() -> PathBuf {
+    std::env::var_os("SAMOVAR_BIN")
+        .map_or_else(|| workspace().join("target/release/samovar"), PathBuf::from)
+}
+
+/// Runs `samovar` to its end, in `folder`, without the tester's environment.
+fn samovar(folder: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(binary());
+    command.args(args).current_dir(folder).env_clear().stdin(Stdio::null());
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.output().expect("the binary runs")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A script that answers with a PHP setting.
+fn setting() -> Start {
+    Server::script(
+        "<?php echo isset($_GET['sapi']) ? PHP_SAPI . ' ' . php_sapi_name() : ini_get($_GET['name']);",
+    )
+    .workers(1)
+}
+
+fn memory_limit(start: Start) -> String {
+    start.start().get("/?name=memory_limit").text()
+}
+
+#[test]
+fn a_flag_beats_the_environment_and_that_the_file() {
+    let file = |start: Start| start.plain_ini().config("php.memory_limit = \"33M\"");
+    let env = |start: Start| start.env("SAMOVAR_DEFINE", "memory_limit=44M");
+    let flag = |start: Start| start.define("memory_limit", "55M");
+    assert_eq!(memory_limit(file(setting())), "33M");
+    assert_eq!(memory_limit(env(file(setting()))), "44M");
+    assert_eq!(memory_limit(flag(env(file(setting())))), "55M");
+    let workers = |start: Start| start.start().worker_pids().len();
+    let base = || Server::script("<?php").config("workers = 3");
+    assert_eq!(workers(base()), 3);
+    assert_eq!(workers(base().env("SAMOVAR_WORKERS", "2")), 2);
+    assert_eq!(workers(base().env("SAMOVAR_WORKERS", "")), 3, "an empty variable is none");
+    assert_eq!(workers(base().env("SAMOVAR_WORKERS", "2").workers(1)), 1);
+    assert_eq!(workers(base().workers(2).workers(1)), 1, "of two flags the last holds");
+}
+
+#[test]
+fn the_file_of_the_working_directory_is_read() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("samovar.toml"), "workers = 0\n").expect("our own folder");
+    let refused = samovar(folder.path(), &["serve"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("samovar.toml:1: `workers = 0`"), "{}", stderr(&refused));
+    let other = samovar(folder.path(), &["serve", "--config", "absent.toml"]);
+    assert_eq!(other.status.code(), Some(2));
+    assert!(stderr(&other).contains("absent.toml"), "{}", stderr(&other));
+    let named = folder.path().join("named.toml").to_string_lossy().into_owned();
+    let mut command = Command::new(binary());
+    command.arg("serve").current_dir(folder.path()).env_clear().env("SAMOVAR_CONFIG", &named);
+    let output = command.output().expect("the binary runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("named.toml"), "{}", stderr(&output));
+}
+
+/// What is wrong in the file, and each of the words that must be said about it.
+#[test]
+fn wrong_files_are_refused_with_line_and_hint() {
+    for (toml, said) in [
+        ("wrokers = 4", &[":1: unknown key `wrokers`", "hint: did you mean `workers`?"][..]),
+        ("\n\nlisten_to = 1", &[":3: unknown key `listen_to`", "hint: "]),
+        ("[limits]\nbody_max = 1", &[":2: unknown key `limits.body_max`", "hint: "]),
+        ("[timeout]\nidle = \"1s\"", &[":1: unknown key `timeout`", "`timeouts`"]),
+        ("workers = 0", &[":1: `workers = 0` is not allowed", "from 1 to 256"]),
+        ("workers = \"many\"", &[":1: ", "`auto` or a whole number"]),
+        ("listen = [\"nowhere\"]", &[":1: ", "hint: "]),
+        ("static_files = 1", &[":1: ", "`true` or `false`"]),
+        ("[timeouts]\nidle = 5", &[":2: ", "such as"]),
+        ("[timeouts]\nidle = \"5 parsecs\"", &[":2: ", "such as"]),
+        ("[limits]\nbody_bytes_max = \"0\"", &[":2: ", "a size from"]),
+        ("trusted_proxies = [\"10.0.0.0/99\"]", &[":1: ", "10.0.0.0/8"]),
+        ("access_log_format = \"apache\"", &[":1: ", "`combined` or `json`"]),
+        ("workers = ", &[":1: not TOML"]),
+    ] {
+        let (code, log) = Server::script("<?php").config(toml).refuse();
+        assert_eq!(code, Some(2), "{toml:?}: {log}");
+        for word in said {
+            assert!(log.contains(word), "{toml:?}: `{word}` is missing in:\n{log}");
+        }
+        assert!(!log.contains("listening"), "{toml:?}: {log}");
+    }
+}
+
+#[test]
+fn all_mistakes_are_told_at_once() {
+    let start = Server::script("<?php").config("workers = 0\nwrokers = 1\n[limits]\nqueue_max = 1");
+    let start = start.env("SAMOVAR_STATIC_FILES", "perhaps").args(["--idle-timeout", "soon"]);
+    let (code, log) = start.refuse();
+    assert_eq!(code, Some(2));
+    for word in [":1: ", ":2: ", ":4: ", "SAMOVAR_STATIC_FILES", "--idle-timeout"] {
+        assert!(log.contains(word), "`{word}` is missing in:\n{log}");
+    }
+    assert_eq!(log.matches("hint: ").count(), 5, "{log}");
+}
+
+#[test]
+fn wrong_command_lines_are_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (args, said) in [
+        (&["serve", "--wokers", "4"][..], &["unknown flag `--wokers`", "`--workers`"][..]),
+        (&["serve", "--workers"], &["--workers", "whole number"]),
+        (&["serve", "--workers", "none"], &["--workers", "from 1 to 256"]),
+        (&["serve", "a", "b"], &["`b` is one argument too many"]),
+        (&["serve", "/no/such/folder"], &["/no/such/folder", "hint: "]),
+        (&["serve", "--define", "novalue"], &["novalue", "hint: "]),
+        (&["serve", "--php-ini", "/no/such.ini"], &["/no/such.ini", "hint: "]),
+        (&["serv"], &["unknown command `serv`", "`serve`"]),
+        (&["status", "--xml"], &["unknown flag `--xml`"]),
+        (&["stop", "now"], &["`now`"]),
+        (&[], &["Usage: samovar"]),
+    ] {
+        let output = samovar(folder.path(), args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
+        assert_eq!(stdout(&output), "", "{args:?}: stdout is for data");
+        for word in said {
+            let text = stderr(&output);
+            assert!(text.contains(word), "{args:?}: `{word}` is missing in:\n{text}");
+        }
+    }
+}
+
+#[test]
+fn help_names_every_flag() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let settings = std::fs::read_to_string(workspace().join("docs/settings.md")).expect("docs");
+    let help = stdout(&samovar(folder.path(), &["serve", "--help"]));
+    let documented: Vec<_> =
+        settings.split("`--").skip(1).filter_map(|rest| rest.split([' ', '`']).next()).collect();
+    assert!(documented.len() > 25, "{documented:?}");
+    for flag in documented {
+        assert!(help.contains(&format!("--{flag}")), "--{flag} is missing in:\n{help}");
+    }
+    for (command, words) in [
+        (&["--help"][..], &["serve", "status", "stop", "Examples:"][..]),
+        (&["serve", "-h"], &["--listen", "--workers", "--config"]),
+        (&["status", "--help"], &["--json", "--control"]),
+        (&["stop", "--help"], &["--control"]),
+        (&["--version"], &["samovar 0."]),
+    ] {
+        let output = samovar(folder.path(), command);
+        assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""), "{command:?}");
+        for word in words {
+            let text = stdout(&output);
+            assert!(text.contains(word), "{command:?}: `{word}` is missing in:\n{text}");
+        }
+    }
+}
+
+#[test]
+fn several_addresses_are_listened_on() {
+    let server = setting().args(["--listen", "127.0.0.1:0", "--listen", "[::1]:0"]).start();
+    let status = server.status();
+    let addresses: Vec<_> = status["listen"].as_array().expect("a list").iter().collect();
+    assert_eq!(addresses.len(), 3, "{status}");
+    for address in addresses {
+        let address = address.as_str().expect("an address").parse().expect("an address");
+        let mut client = samovar_testkit::http::Client::connect(address);
+        assert_eq!(client.get("/?sapi").text(), "samovar samovar", "{address}");
+        assert!(server.log().contains(&format!("http://{address}")), "{}", server.log());
+    }
+}
+
+#[test]
+fn an_address_in_use_is_told() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = taken.local_addr().expect("bound").to_string();
+    let (code, log) = setting().args(["--listen", &address]).refuse();
+    assert_eq!(code, Some(1));
+    assert!(log.contains(&format!("cannot bind `{address}`")) && log.contains("hint: "), "{log}");
+}
+
+#[test]
+fn wrong_workers_and_settings_of_php_are_told() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let broken = folder.path().join("samovar-php");
+    std::fs::write(&broken, "#!/bin/sh\necho 'no PHP here' >&2\nexit 3\n").expect("our folder");
+    std::fs::set_permissions(&broken, PermissionsExt::from_mode(0o755)).expect("our own file");
+    let broken = broken.to_string_lossy().into_owned();
+    for (args, said) in [
+        (["--php", "/no/such/php"], &["/no/such/php", "does not exist", "hint: "][..]),
+        (["--php", "4.4"], &["samovar-php4.4", "looked in", "hint: "]),
+        (["--php", "/etc/passwd"], &["is no program", "hint: "]),
+        (["--php", &broken], &["no PHP here", "exited with status 3", "hint: "]),
+    ] {
+        let (code, log) = setting().args(args).refuse();
+        assert_eq!(code, Some(1), "{args:?}: {log}");
+        for word in said {
+            assert!(log.contains(word), "{args:?}: `{word}` is missing in:\n{log}");
+        }
+    }
+}
+
+#[test]
+fn php_ini_and_directives_reach_php() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let ini = folder.path().join("my.ini");
+    std::fs::write(&ini, "memory_limit = 21M\nprecision = 5\nuser_agent = \"from; file\"\n")
+        .expect("our own folder");
+    let ini = ini.to_string_lossy().into_owned();
+    let toml = "[php]\nprecision = 6\nopcache.validate_timestamps = false\nerror_reporting = \"E_ALL & ~E_NOTICE\"";
+    let get = |server: &Server, name: &str| server.get(&format!("/?name={name}")).text();
+    let plain = setting().plain_ini().args(["--php-ini", &ini]).start();
+    assert_eq!(get(&plain, "memory_limit"), "21M");
+    assert_eq!(get(&plain, "precision"), "5");
+    assert_eq!(get(&plain, "user_agent"), "from; file");
+    let over = setting().plain_ini().args(["--php-ini", &ini]).config(toml).start();
+    assert_eq!(get(&over, "memory_limit"), "21M");
+    assert_eq!(get(&over, "precision"), "6");
+    assert_eq!(get(&over, "opcache.validate_timestamps"), "0");
+    assert_eq!(get(&over, "error_reporting"), "32759");
+}
+
+#[test]
+fn a_value_of_a_directive_is_taken_as_it_is() {
+    for (toml, value) in [
+        ("plain words", "plain words"),
+        ("a; b", "a; b"),
+        ("a \\\"b\\\" c", "a \"b\" c"),
+        ("a = b & c", "a = b & c"),
+        ("/path with/spaces;", "/path with/spaces;"),
+    ] {
+        let toml = format!("[php]\nuser_agent = \"{toml}\"\nprecision = 9");
+        let server = setting().plain_ini().config(&toml).start();
+        assert_eq!(server.get("/?name=user_agent").text(), value, "{toml}");
+        assert_eq!(server.get("/?name=precision").text(), "9", "what stands behind {toml}");
+    }
+}
+
+#[test]
+fn an_extension_that_is_not_there_is_told_and_harms_nothing() {
+    let server = setting().define("extension", "no_such_extension").start();
+    server.wait_for_log("no_such_extension");
+    assert_eq!(server.get("/?sapi").text(), "samovar samovar");
+}
+
+/// Asks until two workers have answered; all answers.
+fn ask_two_workers(server: &Server, target: &str) -> Vec<serde_json::Value> {
+    let mut answers: Vec<serde_json::Value> = Vec::new();
+    eventually("answers of two workers", || {
+        let both: Vec<_> = (0..2)
+            .map(|_| {
+                let mut client = server.client();
+                client.send(&samovar_testkit::http::Request::get(target).bytes());
+                client
+            })
+            .collect();
+        for mut client in both {
+            answers.push(serde_json::from_slice(&client.read(false).body).expect("JSON"));
+        }
+        let mut pids: Vec<_> = answers.iter().filter_map(|a| a["pid"].as_i64()).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        (pids.len() == 2).then_some(())
+    });
+    answers
+}
+
+#[test]
+fn opcache_is_on_and_shared_by_all_workers() {
+    let script = "<?php usleep(20000); $s = opcache_get_status();
+        echo json_encode(['pid' => getmypid(), 'on' => $s['opcache_enabled'],
+            'hits' => $s['opcache_statistics']['hits'],
+            'misses' => $s['opcache_statistics']['misses'],
+            'scripts' => count($s['scripts'])]);";
+    // Files that were written a moment ago are not cached otherwise.
+    let start = Server::script(script).workers(2).define("opcache.file_update_protection", "0");
+    let server = start.start();
+    let answers = ask_two_workers(&server, "/");
+    for answer in &answers {
+        assert_eq!((&answer["on"], &answer["scripts"]), (&true.into(), &1.into()), "{answers:?}");
+    }
+    let last = answers.last().expect("answers");
+    assert!(last["hits"].as_u64().is_some_and(|hits| hits >= 1), "{answers:?}");
+    // A cache of each worker's own would miss in each.
+    let misses = answers.iter().filter_map(|a| a["misses"].as_u64()).max().expect("answers");
+    assert!(misses <= 2, "compiled once, or twice when both began together: {answers:?}");
+    let (before, pids) = (last["hits"].as_u64(), server.worker_pids());
+    let later = ask_two_workers(&server, "/");
+    assert!(later.last().expect("answers")["hits"].as_u64() > before, "{later:?}");
+    // Also by a worker that is forked later.
+    server.kill_worker(pids[0]);
+    eventually("its successor", || {
+        let now = server.worker_pids();
+        (now.len() == 2 && !now.contains(&pids[0])).then_some(())
+    });
+    let later = ask_two_workers(&server, "/");
+    let misses_now = later.iter().filter_map(|a| a["misses"].as_u64()).max();
+    assert_eq!(misses_now, Some(misses), "it compiles nothing anew: {later:?}");
+}
+
+#[test]
+fn opcache_can_be_switched_off() {
+    let script = "<?php echo json_encode(opcache_get_status() === false);";
+    let server = Server::script(script).workers(1).define("opcache.enable", "0").start();
+    assert_eq!(server.get("/").text(), "true");
+}
+
+#[test]
+fn status_tells_people_and_programs() {
+    let server = setting().workers(2).start();
+    for _ in 0..5 {
+        server.get("/?sapi");
+    }
+    let status = server.status();
+    for key in [
+        "generation",
+        "queue_depth",
+        "in_flight",
+        "requests_total",
+        "worker_restarts_total",
+        "retries_total",
+        "uptime_seconds",
+    ] {
+        assert!(status[key].is_number(), "{key}: {status}");
+    }
+    assert_eq!((&status["requests_total"], &status["generation"]), (&5.into(), &1.into()));
+    let workers = status["workers"].as_array().expect("a list");
+    assert_eq!(workers.len(), 2);
+    let requests: u64 = workers.iter().filter_map(|w| w["requests"].as_u64()).sum();
+    assert_eq!(requests, 5, "{status}");
+    for worker in workers {
+        assert!(
+            worker["pid"].as_i64().is_some_and(|pid| server.worker_pids().contains(&(pid as i32)))
+        );
+        assert!(matches!(worker["state"].as_str(), Some("idle" | "busy")), "{worker}");
+        assert_eq!(worker["model"], "script");
+        assert!(worker["rss_bytes"].as_u64().is_some_and(|b| b > 1_000_000), "{worker}");
+        assert!(worker["age_seconds"].as_f64().is_some_and(|age| age >= 0.0), "{worker}");
+    }
+    let control = server.control().to_string_lossy().into_owned();
+    let human = samovar(server.folder(), &["status", "--control", &control]);
+    assert!(human.status.success());
+    let text = stdout(&human);
+    for word in ["serving on 127.0.0.1:", "requests 5", "PID", "idle", "script", " MB"] {
+        assert!(text.contains(word), "`{word}` is missing in:\n{text}");
+    }
+    for pid in server.worker_pids() {
+        assert!(text.contains(&pid.to_string()), "{text}");
+    }
+}
+
+#[test]
+fn no_server_is_told() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for command in ["status", "stop"] {
+        let socket = folder.path().join("absent.sock");
+        let output = samovar(folder.path(), &[command, "--control", &socket.to_string_lossy()]);
+        assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""), "{command}");
+        let text = stderr(&output);
+        assert!(text.contains("absent.sock") && text.contains("hint: "), "{command}: {text}");
+    }
+}
+
+#[test]
+fn the_control_socket_is_private() {
+    let server = setting().start();
+    let mode = server.control().metadata().expect("a socket").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let control = server.control().to_string_lossy().into_owned();
+    let (code, log) = setting().args(["--control", &control]).refuse();
+    assert_eq!(code, Some(1));
+    assert!(log.contains("another server answers there") && log.contains("hint: "), "{log}");
+    assert_eq!(server.get("/?sapi").status, 200, "the first server still has its socket");
+    assert_eq!(server.status()["requests_total"], 1);
+}
+
+#[test]
+fn the_default_control_socket_is_found_by_itself() {
+    let runtime = tempfile::tempdir().expect("a temporary folder");
+    let root = runtime.path().join("public");
+    std::fs::create_dir(&root).expect("our own folder");
+    std::fs::write(root.join("index.php"), "<?php echo 'found';").expect("our own folder");
+    let with_runtime = |args: &[&str]| {
+        let mut command = Command::new(binary());
+        command.args(args).current_dir(runtime.path()).env_clear().stdin(Stdio::null());
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("XDG_RUNTIME_DIR", runtime.path());
+        command
+    };
+    // No argument at all but the port: public/ of the working directory.
+    let mut server = with_runtime(&["serve", "--listen", "127.0.0.1:0", "--workers", "1"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let mut log = server.stderr.take().expect("piped");
+    let mut text = String::new();
+    let mut byte = [0];
+    while !text.contains('\n') && log.read(&mut byte).is_ok_and(|n| n == 1) {
+        text.push(char::from(byte[0]));
+    }
+    let address = text.split("http://").nth(1).and_then(|rest| rest.split(' ').next());
+    let address: std::net::SocketAddr = address.expect("an address").parse().expect("an address");
+    let socket = runtime.path().join(format!("samovar-{}.sock", address.port()));
+    assert_eq!(socket.metadata().expect("the socket").permissions().mode() & 0o777, 0o600);
+    assert_eq!(samovar_testkit::http::Client::connect(address).get("/x").text(), "found");
+    let status = with_runtime(&["status"]).output().expect("the binary runs");
+    assert!(stdout(&status).contains("requests 1"), "{}{}", stdout(&status), stderr(&status));
+    let stop = with_runtime(&["stop"]).output().expect("the binary runs");
+    assert!(stop.status.success(), "{}", stderr(&stop));
+    assert_eq!(server.wait().expect("our own child").code(), Some(0));
+    assert!(!socket.exists());
+    let status = with_runtime(&["status"]).output().expect("the binary runs");
+    assert_eq!(status.status.code(), Some(1), "{}", stdout(&status));
+}
+
+#[test]
+fn the_log_says_nothing_about_a_quiet_life() {
+    let server = setting().start();
+    server.get("/?sapi");
+    let log = server.stop();
+    assert_eq!(log.lines().count(), 1, "only the line that says where it listens:\n{log}");
+    let server = setting().args(["--log-level", "info", "--log-format", "json"]).start();
+    let log = server.stop();
+    let lines = log.lines().filter(|line| !line.contains("listening on http://"));
+    for line in lines {
+        assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "{line}");
+    }
+    assert!(WATCHDOG.as_secs() > 1);
+}
