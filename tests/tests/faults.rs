@@ -1,5 +1,5 @@
-//! Workers that die, hang or lie, clients that stall or leave, queues that are full, and the end: the
-//! server goes on, and nobody waits for ever.
+//! Workers that die, hang or lie, clients that stall or leave, queues that are full, and the end:
+//! the server goes on, and nobody waits for ever.
 
 use samovar_testkit::http::{Client, Request, Response};
 use samovar_testkit::{Server, Start, WATCHDOG, eventually};
@@ -452,6 +452,27 @@ fn garbage_over_what_all_share_is_survived() {
     ] {
         scribble(name, false, at, hex, times);
     }
+}
+
+#[test]
+fn garbage_anywhere_is_survived_again_and_again() {
+    let start = app().workers(2).args(["--queue-max", "16", "--answer-timeout", "1s"]);
+    let server = start.args(["--queue-timeout", "5s"]).start();
+    let end = ring::SLOTS + 16 * 384;
+    let mut random = 0x5eed_u64;
+    for round in 0..40 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let at = (random >> 33) as usize % end / 8 * 8;
+        let hex = [ONES, ZEROS, NOISE][round % 3];
+        let target = format!("/garbage?at={at}&hex={hex}&times=8");
+        let answer = server.client().try_request(&Request::form(&target, "a=b"));
+        assert!(answer.is_ok(), "round {round}, at {at}: {answer:?}\n{}", server.log());
+        eventually(&format!("round {round}, at {at}: an answer"), || {
+            is_hello(&server.get("/hello")).then_some(())
+        });
+    }
+    wait_for_in_flight(&server, 0);
+    server.stop();
 }
 
 #[test]

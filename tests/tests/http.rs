@@ -117,7 +117,8 @@ fn a_body_is_asked_for_only_when_it_is_wanted() {
     let server = app().args(["--body-bytes-max", "1000"]).start();
     let head = |length: usize| {
         format!(
-            "POST /echo HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: {length}\r\n\r\n"
+            "POST /echo HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\n\
+             Content-Length: {length}\r\n\r\n"
         )
     };
     let mut client = server.client();

@@ -1,5 +1,5 @@
-//! The resident model: what one request set, the next one does not see, whatever ended the first; and
-//! what the application itself set at boot, or keeps in its statics, lives on.
+//! The resident model: what one request set, the next one does not see, whatever ended the first;
+//! and what the application itself set at boot, or keeps in its statics, lives on.
 
 use samovar_testkit::http::{Request, Response};
 use samovar_testkit::{Server, Start, eventually};

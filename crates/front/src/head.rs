@@ -64,7 +64,7 @@ impl Caller<'_> {
             remote_port,
             flags: flags(script.lane, is_https),
         };
-        if headers.len() == headers.keys_len() && self.trust.host.is_none() {
+        if headers.len() == headers.keys_len() && self.host_override().is_none() {
             let single = headers.iter().map(|(n, v)| (n.as_str().as_bytes(), v.as_bytes()));
             return encode(&head, single.filter(|(name, _)| is_passed(name)), out);
         }
@@ -77,13 +77,20 @@ impl Caller<'_> {
         let names = headers.keys().filter(|name| is_passed(name.as_str().as_bytes()));
         names
             .filter_map(|name| {
-                let value = match &self.trust.host {
+                let value = match self.host_override() {
                     Some(host) if name == header::HOST => Cow::Borrowed(host.as_bytes()),
                     _ => joined(headers, name)?,
                 };
                 Some((name.as_str().as_bytes(), value))
             })
             .collect()
+    }
+
+    /// What replaces the `Host` header: a trusted proxy's word, or the host of a target in absolute form (RFC 9112
+    /// 3.2.2).
+    fn host_override(&self) -> Option<&str> {
+        let target = self.parts.uri.authority().map(http::uri::Authority::as_str);
+        self.trust.host.as_deref().or(target)
     }
 
     /// The name the client used: a trusted proxy's word, the target's host, or the `Host` header's.

@@ -109,6 +109,13 @@ fn check(parts: &Parts) -> Result<(), Failure> {
         }
         _ => {}
     }
+    let mut codings = parts.headers.get_all(header::TRANSFER_ENCODING).iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => {}
+        (Some(coding), None) if coding.as_bytes().eq_ignore_ascii_case(b"chunked") => {}
+        // hyper decodes once whatever ends with `chunked`: where the body ends would be anybody's guess.
+        _ => return Err(Failure::BadRequest("a transfer coding other than one `chunked`")),
+    }
     match parts.uri.scheme_str() {
         None | Some("http" | "https") => Ok(()),
         Some(_) => Err(Failure::BadRequest("a target of another scheme")),

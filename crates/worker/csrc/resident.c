@@ -9,6 +9,7 @@
 #include "samovar.h"
 #include <php_ini.h>
 #include <zend_exceptions.h>
+#include <ext/session/php_session.h>
 #include <ext/standard/basic_functions.h>
 #include <locale.h>
 #include <sys/stat.h>
@@ -21,6 +22,10 @@ int samovar_outcome;
 static zend_fcall_info handler_info;
 static zend_fcall_info_cache handler_cache;
 static bool wants_request;
+
+/* A PHP without sessions has no such symbol. */
+#pragma weak ps_globals
+static zend_module_entry *session, *filter;
 
 /* ---- the state that each request starts from ----------------------------------------------- */
 
@@ -42,6 +47,8 @@ static struct {
     handlers error, exception;
     int error_handler_reporting;
     HashTable *shutdown_functions;
+    zval session_handlers[PS_NUM_APIS];
+    zend_string *session_handler_class;
     HashTable environment;
     char *locale;
     mode_t umask;
@@ -152,6 +159,42 @@ static void restore_handlers(const handlers *saved, zval *current, zend_stack *s
     }
 }
 
+/* session_set_save_handler() at boot holds for all requests, though each request's end forgets it.
+ */
+static void save_session_handlers(void) {
+    base.session_handler_class = NULL;
+    for (int i = 0; i < PS_NUM_APIS; i++) {
+        ZVAL_UNDEF(&base.session_handlers[i]);
+    }
+    if (!session) {
+        return;
+    }
+    for (int i = 0; i < PS_NUM_APIS; i++) {
+        ZVAL_COPY(&base.session_handlers[i], &PS(mod_user_names).names[i]);
+    }
+    if (PS(mod_user_class_name)) {
+        base.session_handler_class = zend_string_copy(PS(mod_user_class_name));
+    }
+}
+
+static void restore_session_handlers(void) {
+    for (int i = 0; i < PS_NUM_APIS; i++) {
+        ZVAL_COPY(&PS(mod_user_names).names[i], &base.session_handlers[i]);
+    }
+    if (base.session_handler_class && !PS(mod_user_class_name)) {
+        PS(mod_user_class_name) = zend_string_copy(base.session_handler_class);
+    }
+}
+
+static void drop_session_handlers(void) {
+    for (int i = 0; i < PS_NUM_APIS; i++) {
+        zval_ptr_dtor(&base.session_handlers[i]);
+    }
+    if (base.session_handler_class) {
+        zend_string_release(base.session_handler_class);
+    }
+}
+
 static void forget_last_error(void) {
     PG(last_error_type) = 0;
     if (PG(last_error_message)) {
@@ -166,6 +209,7 @@ static void forget_last_error(void) {
 
 static void save_base(void) {
     forget_last_error();
+    save_session_handlers();
     save_ini();
     save_handlers(&base.error, &EG(user_error_handler), &EG(user_error_handlers));
     save_handlers(&base.exception, &EG(user_exception_handler), &EG(user_exception_handlers));
@@ -223,6 +267,7 @@ static void restore_base(void) {
 
 /* At the end of serve(): the script's own shutdown sees what it registered at boot. */
 static void drop_base(void) {
+    drop_session_handlers();
     for (uint32_t i = 0; i < base.ini_count; i++) {
         if (base.ini[i].value) {
             zend_string_release(base.ini[i].value);
@@ -252,8 +297,6 @@ static void drop_base(void) {
 /* Two extensions have state that belongs to the request and nothing that an application sets at
  * boot: the session reads, writes and closes it, filter keeps its own copies of the input. Those of
  * others (mbstring, libxml …) are not run: they would undo what the application set at boot. */
-static zend_module_entry *session, *filter;
-
 static zend_module_entry *module_named(const char *name) {
     return zend_hash_str_find_ptr(&module_registry, name, strlen(name));
 }
@@ -267,6 +310,7 @@ static void activate_modules(void) {
 static void deactivate_modules(void) {
     if (session && session->request_shutdown_func) {
         session->request_shutdown_func(session->type, session->module_number);
+        restore_session_handlers();
         zend_hash_str_del(&EG(symbol_table), "_SESSION", sizeof("_SESSION") - 1);
     }
     if (filter && filter->request_shutdown_func) {
@@ -377,7 +421,8 @@ static void drop_body(php_stream *body) {
 
 /* As php_request_shutdown. Each step may bail out, and the next must run nevertheless. */
 static void end(void) {
-    /* No frame of ours above them: an exception that leaves a shutdown function is reported, not kept. */
+    /* No frame of ours above them: an exception that leaves a shutdown function is reported, not
+     * kept. */
     EG(current_execute_data) = NULL;
     zend_try {
         php_call_shutdown_functions();

@@ -1,15 +1,34 @@
 //! `--define key=value` → a line of ini text, with the quoting rules of `php -d`.
 
 /// One line with its newline. A key alone means 1, as in `php -d`.
+///
+/// Numbers, words and expressions (`E_ALL & ~E_NOTICE`) and what stands in quotes are the ini parser's business;
+/// anything else arrives as it was written.
 pub(crate) fn line(definition: &str) -> String {
     let Some((key, value)) = definition.split_once('=') else {
         return format!("{}=1\n", clean(definition));
     };
     let (key, value) = (clean(key), clean(value));
-    // Expressions (`E_ALL & ~E_NOTICE`), numbers, words and quoted strings are the ini parser's business.
-    let raw =
-        value.chars().next().is_none_or(|c| c.is_ascii_alphanumeric() || c == '"' || c == '\'');
-    if raw { format!("{key}={value}\n") } else { format!("{key}=\"{value}\"\n") }
+    let begins = value.chars().next().is_none_or(|c| c.is_ascii_alphanumeric());
+    if (begins && value.chars().all(is_plain)) || is_quoted(&value) {
+        format!("{key}={value}\n")
+    } else if value.contains('\'') {
+        format!("{key}=\"{}\"\n", value.replace('\\', "\\\\").replace('"', "\\\""))
+    } else {
+        // Nothing is special within single quotes.
+        format!("{key}='{value}'\n")
+    }
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || " _-.,:/+*&|^~!()".contains(c)
+}
+
+fn is_quoted(value: &str) -> bool {
+    ['"', '\''].iter().any(|quote| {
+        let inner = value.strip_prefix(*quote).and_then(|v| v.strip_suffix(*quote));
+        inner.is_some_and(|inner| !inner.contains(*quote))
+    })
 }
 
 /// A line break would begin another setting.
@@ -26,11 +45,15 @@ mod tests {
         for (definition, expected) in [
             ("memory_limit=64M", "memory_limit=64M\n"),
             ("error_reporting=E_ALL & ~E_NOTICE", "error_reporting=E_ALL & ~E_NOTICE\n"),
-            ("error_log=/tmp/x.log", "error_log=\"/tmp/x.log\"\n"),
+            ("error_log=/tmp/x.log", "error_log='/tmp/x.log'\n"),
+            ("user_agent=a; b", "user_agent='a; b'\n"),
+            ("a=x \"y; z", "a='x \"y; z'\n"),
+            ("a=it's; $x", "a=\"it's; $x\"\n"),
+            ("a='it's'", "a=\"'it's'\"\n"),
             ("display_errors", "display_errors=1\n"),
             ("a=\"b\"", "a=\"b\"\n"),
             ("a=", "a=\n"),
-            ("a=1\nb=2", "a=1 b=2\n"),
+            ("a=1\nb=2", "a='1 b=2'\n"),
         ] {
             assert_eq!(line(definition), expected);
         }

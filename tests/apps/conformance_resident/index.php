@@ -8,7 +8,7 @@
 declare(strict_types=1);
 
 $handler = static function (): void {
-    $path = strtok($_SERVER['REQUEST_URI'], '?');
+    $path = explode('?', $_SERVER['REQUEST_URI'], 2)[0];
     require dirname(__DIR__) . '/conformance/public/' . basename($path);
 };
 

@@ -5,6 +5,7 @@ use samovar_testkit::http::Response;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Headers that belong to the server and to the connection, not to the application.
 const NOT_COMPARED: &[&str] = &[
@@ -23,6 +24,8 @@ const NOT_COMPARED: &[&str] = &[
 /// What differs between two runs of the same application: the text between `before` and `after`
 /// becomes `<name>`.
 pub(crate) struct Rule {
+    /// The steps it is for; none: for all.
+    pub(crate) steps: &'static [&'static str],
     /// What it is.
     pub(crate) name: &'static str,
     /// What stands before it.
@@ -45,7 +48,7 @@ pub(crate) fn compare(walk: fn(&mut Visitor), rules: &[Rule], ours: &Side, their
         let mut visitor = Visitor::new(side.address);
         walk(&mut visitor);
         let plain = |(step, response): &(String, Response)| {
-            (step.clone(), normalise(response, side, rules))
+            (step.clone(), normalise(step, response, side, rules))
         };
         visitor.steps.iter().map(plain).collect::<Vec<_>>()
     });
@@ -62,7 +65,7 @@ pub(crate) fn compare(walk: fn(&mut Visitor), rules: &[Rule], ours: &Side, their
 }
 
 /// An answer as text: status, headers in the order of their names, body.
-fn normalise(response: &Response, side: &Side, rules: &[Rule]) -> String {
+fn normalise(step: &str, response: &Response, side: &Side, rules: &[Rule]) -> String {
     let today = response.header("date").map(|date| date[..16].to_owned()).unwrap_or_default();
     let mut headers: Vec<(String, String)> = response
         .headers
@@ -80,7 +83,7 @@ fn normalise(response: &Response, side: &Side, rules: &[Rule]) -> String {
         let _ = writeln!(text, "{name}: {value}");
     }
     let _ = write!(text, "\n{}", printable(&response.body));
-    apply(&text, side, rules)
+    apply(step, &text, side, rules)
 }
 
 /// A length that only frames the body (the client has read by it: it is true); in an answer to HEAD
@@ -102,11 +105,13 @@ fn printable(body: &[u8]) -> String {
     }
 }
 
-fn apply(text: &str, side: &Side, rules: &[Rule]) -> String {
+fn apply(step: &str, text: &str, side: &Side, rules: &[Rule]) -> String {
     let folder = side.folder.display().to_string();
     let text = text.replace(&folder, "<folder>");
     let text = text.replace(&format!("localhost:{}", side.address.port()), "localhost:<port>");
-    rules.iter().fold(text, |text, rule| replace_all(&text, rule))
+    let rules = rules.iter().filter(|rule| rule.steps.is_empty() || rule.steps.contains(&step));
+    let text = rules.fold(text, |text, rule| replace_all(&text, rule));
+    without_stamps(&text)
 }
 
 fn replace_all(text: &str, rule: &Rule) -> String {
@@ -129,18 +134,60 @@ fn replace_all(text: &str, rule: &Rule) -> String {
     out
 }
 
-/// The lines that differ, at most as many as one wants to read.
+/// Points in time as applications print them; `0` stands for a digit.
+const STAMPS: &[&str] = &["0000/00/00 00:00", "0000\\/00\\/00 00:00", "0000-00-00T00:00:00"];
+
+/// Hides points in time: the printed ones, and seconds since 1970 that are about now.
+fn without_stamps(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let stamp = STAMPS.iter().find(|stamp| is_like(rest, stamp)).map(|stamp| stamp.len());
+        if let Some(len) = stamp {
+            out.push_str("<time>");
+            rest = &rest[len..];
+        } else if first.is_ascii_digit() {
+            let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            out.push_str(if is_about_now(&rest[..end]) { "<seconds>" } else { &rest[..end] });
+            rest = &rest[end..];
+        } else {
+            out.push(first);
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    out
+}
+
+fn is_like(text: &str, stamp: &str) -> bool {
+    let fits = |(byte, wanted): (u8, u8)| match wanted {
+        b'0' => byte.is_ascii_digit(),
+        other => byte == other,
+    };
+    text.len() >= stamp.len() && text.bytes().zip(stamp.bytes()).all(fits)
+}
+
+fn is_about_now(digits: &str) -> bool {
+    const NEAR_SECONDS: u64 = 3600;
+    let now =
+        SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970").as_secs();
+    digits.parse::<u64>().is_ok_and(|seconds| seconds.abs_diff(now) < NEAR_SECONDS)
+}
+
+/// The lines that differ, at most as many as one wants to read, each from shortly before it differs.
 fn difference(our: &str, their: &str) -> String {
-    const LINES_MAX: usize = 12;
+    const LINES_MAX: usize = 8;
+    const CHARS_MAX: usize = 160;
+    const CHARS_BEFORE: usize = 40;
     let (ours, theirs): (Vec<&str>, Vec<&str>) = (our.lines().collect(), their.lines().collect());
     let mut out = String::new();
     let pairs = (0..ours.len().max(theirs.len())).map(|at| (theirs.get(at), ours.get(at)));
     for (their, our) in pairs.filter(|(a, b)| a != b).take(LINES_MAX) {
-        for (sign, line) in [('-', their), ('+', our)] {
-            if let Some(line) = line {
-                let _ = writeln!(out, "{sign} {}", line.chars().take(300).collect::<String>());
-            }
-        }
+        let (their, our) = (their.copied().unwrap_or_default(), our.copied().unwrap_or_default());
+        let same = their.chars().zip(our.chars()).take_while(|(a, b)| a == b).count();
+        let shown = |line: &str| -> String {
+            line.chars().skip(same.saturating_sub(CHARS_BEFORE)).take(CHARS_MAX).collect()
+        };
+        let _ = writeln!(out, "- {}\n+ {}", shown(their), shown(our));
     }
     out
 }

@@ -7,7 +7,8 @@ use crate::visitor::{Visitor, form, multipart};
 use samovar_testkit::http::Request;
 use samovar_testkit::{Oracle, Server, workspace};
 
-const RULES: &[Rule] = &[Rule { name: "session", before: "set-cookie: PHPSESSID=", after: ";" }];
+const RULES: &[Rule] =
+    &[Rule { steps: &[], name: "session", before: "set-cookie: PHPSESSID=", after: ";" }];
 
 #[test]
 fn slim_is_the_oracles() {

@@ -7,9 +7,9 @@ use samovar_testkit::http::Request;
 use samovar_testkit::{Oracle, Server, workspace};
 
 const RULES: &[Rule] = &[
-    Rule { name: "token", before: "name=\"message[_token]\" value=\"", after: "\"" },
-    Rule { name: "session", before: "set-cookie: PHPSESSID=", after: ";" },
-    Rule { name: "a year ago", before: "PHPSESSID=<session>; expires=", after: ";" },
+    Rule { steps: &[], name: "token", before: "name=\"message[_token]\" value=\"", after: "\"" },
+    Rule { steps: &[], name: "session", before: "set-cookie: PHPSESSID=", after: ";" },
+    Rule { steps: &[], name: "a year ago", before: "PHPSESSID=<session>; expires=", after: ";" },
 ];
 
 /// The smallest PNG there is: what `finfo` takes for a picture.

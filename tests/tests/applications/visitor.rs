@@ -47,6 +47,13 @@ impl Visitor {
         self.send(&format!("GET {target}"), Request::get(target))
     }
 
+    /// GET that is no step of the walk.
+    pub(crate) fn look(&mut self, target: &str) -> Response {
+        let response = self.get(target);
+        self.steps.pop();
+        response
+    }
+
     fn keep(&mut self, cookie: &str) {
         let (pair, attributes) = cookie.split_once(';').unwrap_or((cookie, ""));
         let Some((name, value)) = pair.split_once('=') else { return };

@@ -1,0 +1,99 @@
+//! case: requests by name, and what is known to differ.
+
+use samovar_testkit::http::Request;
+
+/// One or more requests of one client; a cookie that the server sets goes with those that follow.
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) models: Models,
+    pub(crate) difference: Option<Difference>,
+}
+
+/// Where a case runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Models {
+    /// The script model alone: what the case asks about lies outside a handler.
+    Script,
+    /// The script model, and a resident handler that includes the same script.
+    Both,
+}
+
+/// A request.
+pub(crate) enum Step {
+    /// With the client's cookies.
+    Send(Request),
+    /// Bytes as they are.
+    Raw(Vec<u8>),
+}
+
+/// Why Samovar's answer is another one, and what it is.
+pub(crate) struct Difference {
+    pub(crate) why: &'static str,
+    pub(crate) is: Is,
+}
+
+/// What an answer is instead of the oracle's.
+pub(crate) enum Is {
+    /// The oracle's, with this text (left) being that one (right).
+    Replaced(&'static [(&'static str, &'static str)]),
+    /// One of its own: a status, and texts that occur in headers or body.
+    Own(u16, &'static [&'static str]),
+}
+
+/// A theme: cases that belong together.
+pub(crate) struct Theme {
+    pub(crate) name: &'static str,
+    pub(crate) cases: Vec<Case>,
+}
+
+impl Case {
+    /// Several requests.
+    pub(crate) fn steps(name: impl Into<String>, steps: impl IntoIterator<Item = Request>) -> Case {
+        let steps = steps.into_iter().map(Step::Send).collect();
+        Case { name: name.into(), steps, models: Models::Both, difference: None }
+    }
+
+    /// One request.
+    pub(crate) fn one(name: impl Into<String>, request: Request) -> Case {
+        Case::steps(name, [request])
+    }
+
+    /// GET.
+    pub(crate) fn get(name: impl Into<String>, target: &str) -> Case {
+        Case::one(name, Request::get(target))
+    }
+
+    /// Bytes as they are.
+    pub(crate) fn raw(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Case {
+        Case { steps: vec![Step::Raw(bytes.into())], ..Case::steps(name, []) }
+    }
+
+    /// Says that it is no case for a handler.
+    pub(crate) fn script_only(self) -> Case {
+        Case { models: Models::Script, ..self }
+    }
+
+    /// Documents a difference.
+    pub(crate) fn differs(self, why: &'static str, is: Is) -> Case {
+        Case { difference: Some(Difference { why, is }), ..self }
+    }
+}
+
+impl Step {
+    /// As it goes over the wire, with the client's cookies.
+    pub(crate) fn bytes(&self, cookies: &str) -> Vec<u8> {
+        match self {
+            Step::Raw(bytes) => bytes.clone(),
+            Step::Send(request) if cookies.is_empty() => request.bytes(),
+            Step::Send(request) => request.clone().header("Cookie", cookies).bytes(),
+        }
+    }
+
+    pub(crate) fn is_head(&self) -> bool {
+        match self {
+            Step::Raw(bytes) => bytes.starts_with(b"HEAD "),
+            Step::Send(request) => request.method() == "HEAD",
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! sides: the two servers of a model, and a case's way through one of them.
+
+use crate::answer::{Answer, Place};
+use crate::case::Case;
+use samovar_testkit::http::{Client, Response};
+use samovar_testkit::{Oracle, Server};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// Settings beside the kit's own.
+const SETTINGS: &[(&str, &str)] = &[("expose_php", "1"), ("user_ini.cache_ttl", "300")];
+
+/// An execution model: Samovar in it, beside php-fpm with the same document root.
+pub(crate) struct Sides {
+    pub(crate) model: &'static str,
+    pub(crate) oracle: Oracle,
+    /// None when only the oracle is asked.
+    pub(crate) samovar: Option<Server>,
+}
+
+impl Sides {
+    /// Starts both.
+    pub(crate) fn start(model: &'static str, root: &Path, is_oracle_only: bool) -> Sides {
+        let samovar = (!is_oracle_only).then(|| {
+            // One resident worker: each request meets what the one before left.
+            let start = Server::at(root).workers(if model == "resident" { 1 } else { 2 });
+            SETTINGS.iter().fold(start, |start, (key, value)| start.define(key, value)).start()
+        });
+        Sides { model, oracle: Oracle::with(root, SETTINGS), samovar }
+    }
+
+    /// The oracle's answers to a case.
+    pub(crate) fn theirs(&self, case: &Case) -> Vec<Answer> {
+        self.walk(case, self.oracle.address(), self.oracle.folder())
+    }
+
+    /// Samovar's answers.
+    pub(crate) fn ours(&self, case: &Case) -> Vec<Answer> {
+        let samovar = self.samovar.as_ref().expect("it was started");
+        self.walk(case, samovar.address(), samovar.folder())
+    }
+
+    fn walk(&self, case: &Case, address: SocketAddr, folder: &Path) -> Vec<Answer> {
+        let place = Place { address: address.to_string(), folder: folder.display().to_string() };
+        let mut jar = Jar::default();
+        let mut answers = Vec::new();
+        for step in &case.steps {
+            let mut client = Client::connect(address);
+            // A server may answer before it has read everything.
+            let _ = client.try_send(&step.bytes(&jar.header()));
+            let response = client.try_read(step.is_head()).unwrap_or_else(|error| Response {
+                body: format!("no answer: {error}").into_bytes(),
+                ..Response::default()
+            });
+            jar.keep(&response);
+            answers.push(Answer::of(&response, &place, self.model == "resident"));
+        }
+        answers
+    }
+}
+
+/// A client's cookies.
+#[derive(Default)]
+struct Jar(BTreeMap<String, String>);
+
+impl Jar {
+    fn header(&self) -> String {
+        let pairs = self.0.iter().map(|(name, value)| format!("{name}={value}"));
+        pairs.collect::<Vec<_>>().join("; ")
+    }
+
+    fn keep(&mut self, response: &Response) {
+        for cookie in response.all("set-cookie") {
+            let pair = cookie.split(';').next().unwrap_or_default();
+            let Some((name, value)) = pair.split_once('=') else { continue };
+            if cookie.contains("Max-Age=0") {
+                self.0.remove(name);
+            } else {
+                self.0.insert(name.to_owned(), value.to_owned());
+            }
+        }
+    }
+}
