@@ -68,11 +68,16 @@ impl Failure {
         }
     }
 
-    /// The client may still be sending, and nobody will read it.
+    /// The client may still be sending, and nobody will read it; or what it means is in doubt, and so is
+    /// where its next request begins.
     pub(crate) fn closes_connection(self) -> bool {
         matches!(
             self,
-            Failure::BadBody | Failure::BodyTimeout | Failure::BodyTooLarge | Failure::DiskFull
+            Failure::BadRequest(_)
+                | Failure::BadBody
+                | Failure::BodyTimeout
+                | Failure::BodyTooLarge
+                | Failure::DiskFull
         )
     }
 

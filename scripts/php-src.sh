@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Fetches php-src's own tests into target/php-src/tests: the source package of the PHP that is installed.
+# apt gets lists of its own below target/, so neither the system's sources nor root are needed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+folders=(basic output security strings)
+into=target/php-src
+
+installed=$(dpkg-query -W -f '${source:Version}' php8.2-cli 2>/dev/null || true)
+if [ -e "$into/VERSION" ] && [ "$(cat "$into/VERSION")" = "${installed:-any}" ]; then
+    exit 0
+fi
+
+apt=$PWD/$into/apt
+mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/parts" "$apt/download"
+cat >"$apt/debian.sources" <<'SOURCES'
+Types: deb-src
+URIs: http://deb.debian.org/debian
+Suites: bookworm bookworm-updates
+Components: main
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+
+Types: deb-src
+URIs: http://deb.debian.org/debian-security
+Suites: bookworm-security
+Components: main
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+SOURCES
+cp "$apt/debian.sources" "$apt/parts/"
+options=(-o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$apt/parts"
+    -o "Dir::State::lists=$apt/lists" -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=)
+
+echo "setup: fetching the tests of php8.2 $installed" >&2
+apt-get "${options[@]}" update -qq
+# The installed version first; a mirror may list it without having it, and then a neighbour does.
+versions=$(apt-cache "${options[@]}" showsrc php8.2 | sed -n 's/^Version: //p' | sort -Vr)
+for version in $installed $versions; do
+    rm -f "$apt"/download/*
+    (cd "$apt/download" && apt-get "${options[@]}" source -qq --download-only "php8.2=$version" >&2) && break
+done
+tarball=$(find "$apt/download" -name 'php8.2_*.orig.tar.xz')
+if [ -z "$tarball" ]; then
+    echo "php-src.sh: deb.debian.org has no source package of php8.2 ($installed)" >&2
+    echo "hint: unpack php-src's tests/{basic,output,security,strings} into $into/tests" >&2
+    exit 1
+fi
+
+rm -rf "$into/tests"
+mkdir -p "$into/tests"
+wanted=()
+for folder in "${folders[@]}"; do
+    wanted+=("*/tests/$folder")
+done
+tar -C "$into" -xJf "$tarball" --strip-components=1 \
+    --wildcards --no-wildcards-match-slash "${wanted[@]}"
+rm -rf "$apt"
+echo "${installed:-any}" >"$into/VERSION"
