@@ -102,13 +102,9 @@ pub(crate) fn align(ours: &mut Answer, theirs: &mut Answer) {
             answer.body = "{the server's own page}".to_owned();
             answer.headers.retain(|(name, _)| name == "location" || name == "content-range");
             // nginx makes redirects absolute, Samovar does not; RFC 9110 allows both.
-            answer.replace("http://{address}/", "/");
-            answer.replace("http://localhost:", "localhost:");
-        }
-        let port_gone = theirs.header("location").and_then(|l| l.strip_prefix("localhost:"));
-        let path = port_gone.and_then(|l| l.split_once('/')).map(|(_, path)| format!("/{path}"));
-        if let Some(path) = path {
-            theirs.headers = vec![("location".to_owned(), path)];
+            for (_, value) in answer.headers.iter_mut().filter(|(name, _)| name == "location") {
+                *value = path_of(value).to_owned();
+            }
         }
     }
     if theirs.header("content-length").is_none() {
@@ -125,6 +121,11 @@ pub(crate) fn align(ours: &mut Answer, theirs: &mut Answer) {
     }
 }
 
+fn path_of(location: &str) -> &str {
+    let rest = location.strip_prefix("http://").and_then(|rest| Some(&rest[rest.find('/')?..]));
+    rest.unwrap_or(location)
+}
+
 fn session_ids(response: &Response) -> Vec<String> {
     let cookies = response.all("set-cookie").into_iter();
     let ids = cookies.filter_map(|cookie| {
@@ -138,7 +139,8 @@ fn session_ids(response: &Response) -> Vec<String> {
 fn body_text(body: &[u8], is_resident: bool) -> String {
     let Ok(text) = str::from_utf8(body) else { return body.escape_ascii().to_string() };
     let kept = text.split('\n').filter(|line| {
-        let is_trace = line.strip_prefix('#').is_some_and(|l| l.starts_with(|c: char| c.is_ascii_digit()));
+        let is_trace =
+            line.strip_prefix('#').is_some_and(|l| l.starts_with(|c: char| c.is_ascii_digit()));
         !is_variable_not_compared(line) && !(is_resident && is_trace)
     });
     kept.collect::<Vec<_>>().join("\n")

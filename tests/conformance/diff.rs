@@ -8,7 +8,8 @@ const LINES_MAX: usize = 1500;
 /// The lines that differ: `-` theirs, `+` ours, with a line of context.
 pub(crate) fn diff(theirs: &str, ours: &str) -> String {
     let (a, b): (Vec<_>, Vec<_>) = (theirs.lines().collect(), ours.lines().collect());
-    let marked = if a.len().max(b.len()) > LINES_MAX { by_number(&a, &b) } else { by_content(&a, &b) };
+    let marked =
+        if a.len().max(b.len()) > LINES_MAX { by_number(&a, &b) } else { by_content(&a, &b) };
     let mut out = String::new();
     for (at, (mark, line)) in marked.iter().enumerate() {
         let near = &marked[at.saturating_sub(1)..(at + 2).min(marked.len())];

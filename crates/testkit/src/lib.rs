@@ -5,11 +5,13 @@
 #![allow(clippy::missing_panics_doc, clippy::expect_used)]
 
 pub mod http;
+mod multipart;
 mod oracle;
 mod process;
 mod server;
 mod wait;
 
+pub use multipart::{BOUNDARY, Multipart};
 pub use oracle::Oracle;
 pub use server::{Server, Start, ini};
 pub use wait::{WATCHDOG, eventually};

@@ -157,16 +157,22 @@ fn parse_fork(text: &str) -> Option<(usize, Incarnation, Role)> {
     Some((index, me, role))
 }
 
-/// Whether the front controller's own text names `Samovar\serve`: then workers boot it before their first
+/// Whether the front controller's own text calls or imports `Samovar\serve`: then workers boot it before their first
 /// request. One that calls it from an included file is found out by its first request.
 fn calls_serve(app: &str) -> bool {
     const SCRIPT_BYTES_MAX: u64 = 1 << 20;
     let small = std::fs::metadata(app).is_ok_and(|m| m.len() <= SCRIPT_BYTES_MAX);
-    small
-        && std::fs::read(app).is_ok_and(|text| {
-            let name = b"samovar\\serve";
-            text.windows(name.len()).any(|window| window.eq_ignore_ascii_case(name))
-        })
+    small && std::fs::read(app).is_ok_and(|text| names_serve(&text))
+}
+
+fn names_serve(text: &[u8]) -> bool {
+    const NAME: &[u8] = b"samovar\\serve";
+    (0..text.len().saturating_sub(NAME.len())).any(|at| {
+        let (name, rest) = text[at..].split_at(NAME.len());
+        let rest = rest.trim_ascii_start();
+        name.eq_ignore_ascii_case(NAME)
+            && [&b"("[..], b";", b"as "].iter().any(|next| rest.starts_with(next))
+    })
 }
 
 fn wait_for(channel: RawFd, children: RawFd) -> io::Result<(bool, bool)> {
@@ -244,5 +250,34 @@ fn reset_rust_signal_handlers() {
     for signal in [libc::SIGSEGV, libc::SIGBUS] {
         // SAFETY: the default action is always valid.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_or_an_import_of_serve_is_seen() {
+        for text in [
+            "<?php Samovar\\serve(fn () => 1);",
+            "<?php \\samovar\\Serve (fn () => 1);",
+            "<?php use function Samovar\\serve; serve(fn () => 1);",
+            "<?php use function Samovar\\serve as run;",
+        ] {
+            assert!(names_serve(text.as_bytes()), "{text}");
+        }
+        for text in ["", "<?php echo 'Samovar\\serve';", "samovar\\serve", "<?php Samovar\\server(1);"] {
+            assert!(!names_serve(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn orders_are_understood_or_refused() {
+        let life = Incarnation::new(7);
+        assert_eq!(parse_fork("fork 3 7 boot"), life.map(|life| (3, life, Role::Boot)));
+        for text in ["", "fork", "fork 3 0 any", "fork 256 1 any", "fork 1 1 dance", "spoon 1 1 any"] {
+            assert_eq!(parse_fork(text), None, "{text}");
+        }
     }
 }

@@ -1,0 +1,136 @@
+//! One `.phpt` file: its sections, and the request that they describe.
+
+use samovar_testkit::http::Request;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A test of php-src.
+pub(crate) struct Case {
+    /// `folder/name`.
+    pub(crate) name: String,
+    sections: BTreeMap<String, Vec<u8>>,
+}
+
+impl Case {
+    /// Reads `FOLDER/NAME.phpt`.
+    pub(crate) fn read(path: &Path) -> Case {
+        let folder = path.parent().and_then(Path::file_name).expect("it lies in a folder");
+        let stem = path.file_stem().expect("it has a name");
+        let name = format!("{}/{}", folder.to_string_lossy(), stem.to_string_lossy());
+        let content = std::fs::read(path).unwrap_or_else(|e| panic!("read `{name}`: {e}"));
+        Case { name, sections: sections(&content) }
+    }
+
+    /// A section as it stands.
+    pub(crate) fn section(&self, name: &str) -> Option<&[u8]> {
+        self.sections.get(name).map(Vec::as_slice)
+    }
+
+    /// A section as text, without the white space around it.
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        self.section(name).map(|content| String::from_utf8_lossy(content).trim().to_owned())
+    }
+
+    /// Why it cannot be run through a web server, if so.
+    pub(crate) fn foreign(&self) -> Option<&'static str> {
+        let has = |section| self.sections.contains_key(section);
+        match () {
+            () if has("ARGS") => Some("it is about command line arguments"),
+            () if has("STDIN") || has("CAPTURE_STDIO") => Some("it is about standard streams"),
+            () if has("XFAIL") => Some("php-src expects it to fail"),
+            () => None,
+        }
+    }
+
+    /// `key=value` of each line of INI, with the folder of the test put in.
+    pub(crate) fn ini(&self, folder: &Path) -> Vec<(String, String)> {
+        let text = self.text("INI").unwrap_or_default();
+        let text = text.replace("{PWD}", &folder.display().to_string()).replace("{TMP}", "/tmp");
+        let pairs = text.lines().filter_map(|line| line.split_once('='));
+        pairs.map(|(key, value)| (key.trim().to_owned(), unquoted(value).to_owned())).collect()
+    }
+
+    /// ENV, split into the server's environment and request headers (`HTTP_…`).
+    pub(crate) fn environment(&self) -> (Vec<(String, String)>, Vec<(String, String)>) {
+        let text = self.text("ENV").unwrap_or_default();
+        let pairs = text.lines().filter_map(|line| line.split_once('='));
+        let pairs = pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
+        let (headers, environment): (Vec<_>, Vec<_>) =
+            pairs.partition(|(name, _)| name.starts_with("HTTP_"));
+        let header = |(name, value): (String, String)| {
+            (name.trim_start_matches("HTTP_").replace('_', "-"), value)
+        };
+        (environment, headers.into_iter().map(header).collect())
+    }
+
+    /// PHP that says `skip` where the test does not apply.
+    pub(crate) fn skip_script(&self) -> Option<Vec<u8>> {
+        let extensions = self.text("EXTENSIONS").unwrap_or_default();
+        let mut script: Vec<u8> = extensions
+            .split_whitespace()
+            .flat_map(|e| {
+                format!("<?php extension_loaded('{e}') || die('skip no {e}'); ?>").into_bytes()
+            })
+            .collect();
+        script.extend_from_slice(self.section("SKIPIF").unwrap_or_default());
+        (!script.is_empty()).then_some(script)
+    }
+
+    /// The request that runs the test.
+    pub(crate) fn request(&self) -> Request {
+        let query = self.text("GET").map(|get| format!("?{get}")).unwrap_or_default();
+        let target = format!("/{}.php{query}", self.name);
+        let mut request = match (self.section("POST_RAW"), self.section("PUT"), self.text("POST")) {
+            (Some(raw), _, _) => with_raw_body("POST", &target, raw),
+            (_, Some(raw), _) => with_raw_body("PUT", &target, raw),
+            (_, _, Some(post)) => Request::form(&target, &post),
+            _ => Request::get(&target),
+        };
+        if let Some(cookie) = self.text("COOKIE") {
+            request = request.header("Cookie", &cookie);
+        }
+        let (_, headers) = self.environment();
+        headers.iter().fold(request, |request, (name, value)| request.header(name, value))
+    }
+}
+
+/// POST_RAW and PUT: lines `Content-Type:` are the header, the others the body, joined by LF.
+fn with_raw_body(method: &str, target: &str, raw: &[u8]) -> Request {
+    let mut kind = None;
+    let mut body: Vec<&[u8]> = Vec::new();
+    for line in raw.trim_ascii().split(|byte| *byte == b'\n') {
+        let is_kind = line.get(..13).is_some_and(|l| l.eq_ignore_ascii_case(b"content-type:"));
+        match is_kind && kind.is_none() {
+            true => kind = Some(String::from_utf8_lossy(&line[13..]).trim().to_owned()),
+            false => body.push(line),
+        }
+    }
+    let request = Request::new(method, target).body(body.join(&b'\n'));
+    kind.into_iter().fold(request, |request, kind| request.header("Content-Type", &kind))
+}
+
+fn sections(content: &[u8]) -> BTreeMap<String, Vec<u8>> {
+    let mut sections = BTreeMap::new();
+    let mut current = String::new();
+    for line in content.split_inclusive(|byte| *byte == b'\n') {
+        match heading(line) {
+            Some(name) => current = name,
+            None => {
+                sections.entry(current.clone()).or_insert_with(Vec::new).extend_from_slice(line)
+            }
+        }
+    }
+    sections
+}
+
+fn heading(line: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(line).ok()?.trim_end();
+    let name = text.strip_prefix("--")?.strip_suffix("--")?;
+    let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
+    is_name.then(|| name.to_owned())
+}
+
+fn unquoted(value: &str) -> &str {
+    let value = value.trim();
+    value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value)
+}
