@@ -76,19 +76,25 @@ impl Case {
         (!script.is_empty()).then_some(script)
     }
 
-    /// The request that runs the test.
-    pub(crate) fn request(&self) -> Request {
+    /// The request that runs the test, as it goes over the wire.
+    pub(crate) fn request(&self) -> Vec<u8> {
+        // Cookies may be no UTF-8, so they are put in as bytes.
+        let bytes = self.request_without_cookies().bytes();
+        let Some(cookie) = self.section("COOKIE") else { return bytes };
+        let line_end = bytes.windows(2).position(|w| w == b"\r\n").expect("a request line") + 2;
+        let (line, rest) = bytes.split_at(line_end);
+        [line, b"Cookie: ", cookie.trim_ascii(), b"\r\n", rest].concat()
+    }
+
+    fn request_without_cookies(&self) -> Request {
         let query = self.text("GET").map(|get| format!("?{get}")).unwrap_or_default();
         let target = format!("/{}.php{query}", self.name);
-        let mut request = match (self.section("POST_RAW"), self.section("PUT"), self.text("POST")) {
+        let request = match (self.section("POST_RAW"), self.section("PUT"), self.text("POST")) {
             (Some(raw), _, _) => with_raw_body("POST", &target, raw),
             (_, Some(raw), _) => with_raw_body("PUT", &target, raw),
             (_, _, Some(post)) => Request::form(&target, &post),
             _ => Request::get(&target),
         };
-        if let Some(cookie) = self.text("COOKIE") {
-            request = request.header("Cookie", &cookie);
-        }
         let (_, headers) = self.environment();
         headers.iter().fold(request, |request, (name, value)| request.header(name, value))
     }

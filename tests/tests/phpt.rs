@@ -10,13 +10,12 @@ mod differences;
 
 use case::Case;
 use differences::EXPECTED_DIFFERENCES;
-use samovar_testkit::http::{Client, Request};
+use samovar_testkit::http::Client;
 use samovar_testkit::{Server, workspace};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 use tempfile::TempDir;
 
 /// The settings under which php-src's tests are meant to run.
@@ -41,9 +40,6 @@ const BASE_INI: &[(&str, &str)] = &[
     ("register_argc_argv", "1"),
     ("expose_php", "0"),
 ];
-
-/// Servers at a time.
-const SERVERS: usize = 2;
 
 /// How a test ended.
 enum Outcome {
@@ -71,7 +67,10 @@ fn the_tests_of_php_src() {
         let ini = case.ini(folder.parent().expect("below the root"));
         groups.entry((ini, case.environment().0)).or_default().push(case);
     }
-    outcomes.extend(run_all(groups, root.path(), verdicts.path()));
+    // One after the other: tests of a folder use the same files.
+    for (group, cases) in groups {
+        outcomes.extend(run_group(&group, &cases, root.path(), verdicts.path()));
+    }
     report(&outcomes, &matching(verdicts.path()));
 }
 
@@ -97,28 +96,6 @@ fn cases(root: &Path) -> Vec<Case> {
     };
     let files = list(root).into_iter().flat_map(|folder| list(&folder));
     files.filter(|f| f.extension().is_some_and(|e| e == "phpt")).map(|f| Case::read(&f)).collect()
-}
-
-fn run_all<'a>(
-    groups: BTreeMap<Group, Vec<&'a Case>>,
-    root: &Path,
-    verdicts: &Path,
-) -> BTreeMap<&'a str, Outcome> {
-    let groups = Mutex::new(groups.into_iter());
-    let outcomes = Mutex::new(BTreeMap::new());
-    std::thread::scope(|scope| {
-        for _ in 0..SERVERS {
-            scope.spawn(|| {
-                loop {
-                    let next = groups.lock().expect("no panic holds it").next();
-                    let Some((group, cases)) = next else { break };
-                    let ended = run_group(&group, &cases, root, verdicts);
-                    outcomes.lock().expect("no panic holds it").extend(ended);
-                }
-            });
-        }
-    });
-    outcomes.into_inner().expect("no panic holds it")
 }
 
 fn run_group<'a>(
@@ -158,8 +135,8 @@ fn run(server: &Server, case: &Case, root: &Path, verdicts: &Path) -> Outcome {
         }
     }
     script("", case.section("FILE").unwrap_or_default());
-    let request: Request = case.request();
-    let answered = Client::connect(server.address()).try_request(&request);
+    let mut client = Client::connect(server.address());
+    let answered = client.try_send(&case.request()).and_then(|()| client.try_read(false));
     if let Some(clean) = case.section("CLEAN") {
         server.get(&script(".clean", clean));
     }

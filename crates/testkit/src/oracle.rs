@@ -72,6 +72,13 @@ fn open_to_all(folder: &Path) {
     }
 }
 
+/// The shared settings with `define` in place of those it names: php-fpm takes the first of a key.
+fn settings(folder: &Path, define: &[(&str, &str)]) -> Vec<(String, String)> {
+    let is_shared = |(key, _): &(String, String)| define.iter().all(|(other, _)| other != key);
+    let own = define.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    ini(folder).into_iter().filter(is_shared).chain(own).collect()
+}
+
 fn start_fpm(folder: &Path, define: &[(&str, &str)]) -> Process {
     let socket = folder.join("fpm.sock");
     let mut text = format!(
@@ -80,10 +87,8 @@ fn start_fpm(folder: &Path, define: &[(&str, &str)]) -> Process {
          security.limit_extensions = .php\n",
         socket.display()
     );
-    for (key, value) in ini(folder) {
-        let _ = writeln!(text, "php_value[{key}] = \"{value}\"");
-    }
-    for (key, value) in define {
+    let settings = settings(folder, define);
+    for (key, value) in &settings {
         let _ = writeln!(text, "php_value[{key}] = \"{value}\"");
     }
     let config = folder.join("fpm.conf");
@@ -91,10 +96,7 @@ fn start_fpm(folder: &Path, define: &[(&str, &str)]) -> Process {
     let mut command = Command::new("php-fpm8.2");
     command.args(["-R", "-F", "-O", "-y"]).arg(&config);
     // `php_value` cannot set what PHP reads before a request begins.
-    for (key, value) in ini(folder) {
-        command.args(["-d", &format!("{key}={value}")]);
-    }
-    for (key, value) in define {
+    for (key, value) in &settings {
         command.args(["-d", &format!("{key}={value}")]);
     }
     command.stdout(Stdio::null());

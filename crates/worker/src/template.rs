@@ -267,7 +267,9 @@ mod tests {
         ] {
             assert!(names_serve(text.as_bytes()), "{text}");
         }
-        for text in ["", "<?php echo 'Samovar\\serve';", "samovar\\serve", "<?php Samovar\\server(1);"] {
+        for text in
+            ["", "<?php echo 'Samovar\\serve';", "samovar\\serve", "<?php Samovar\\server(1);"]
+        {
             assert!(!names_serve(text.as_bytes()), "{text}");
         }
     }
@@ -276,7 +278,9 @@ mod tests {
     fn orders_are_understood_or_refused() {
         let life = Incarnation::new(7);
         assert_eq!(parse_fork("fork 3 7 boot"), life.map(|life| (3, life, Role::Boot)));
-        for text in ["", "fork", "fork 3 0 any", "fork 256 1 any", "fork 1 1 dance", "spoon 1 1 any"] {
+        for text in
+            ["", "fork", "fork 3 0 any", "fork 256 1 any", "fork 1 1 dance", "spoon 1 1 any"]
+        {
             assert_eq!(parse_fork(text), None, "{text}");
         }
     }

@@ -54,7 +54,6 @@ const HEADERS: &[(&str, &str, &str)] = &[
     ("range: another unit", "Range", "lines=0-1"),
     ("range: rubbish", "Range", "bytes=a-b"),
     ("range: empty", "Range", "bytes="),
-    ("range: spaces", "Range", "bytes= 0-1 , 3-4"),
     ("range: huge numbers", "Range", "bytes=0-99999999999999999999"),
     ("If-Modified-Since: same", "If-Modified-Since", "Wed, 01 Jan 2020 00:00:00 GMT"),
     ("If-Modified-Since: before", "If-Modified-Since", "Tue, 31 Dec 2019 00:00:00 GMT"),
@@ -101,18 +100,12 @@ pub(crate) fn theme() -> Theme {
         ),
         Case::one("If-Range: another tag", ranged("GET").header("If-Range", "\"abc\"")),
     ]);
-    cases.extend(
-        [(
-            "several ranges",
-            Request::get(notes).header("Range", "bytes=0-1,4-5"),
-            "the parts' delimiter is random",
-            Is::Own(
-                206,
-                &["content-type: multipart/byteranges", "content-range: bytes 0-1/37", "01", "45"],
-            ),
-        )]
-        .map(|(name, request, why, is)| Case::one(name, request).differs(why, is)),
-    );
+    cases.extend(["bytes=0-1,4-5", "bytes= 0-1 , 4-5", "bytes=0-1,4-5,100-200"].map(|ranges| {
+        let parts =
+            &["content-type: multipart/byteranges", "content-range: bytes 4-5/37", "\n45\n"];
+        Case::one(ranges, Request::get(notes).header("Range", ranges))
+            .differs("the parts' delimiter is random", Is::Own(206, parts))
+    }));
     cases.extend(hidden());
     Theme { name: "files", cases: cases.into_iter().map(Case::script_only).collect() }
 }

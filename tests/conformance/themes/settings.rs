@@ -48,6 +48,8 @@ pub(crate) fn theme() -> Theme {
         Case::get("sapi", &target("sapi"))
             .differs("php_sapi_name() says who serves", Is::Replaced(&[("fpm-fcgi", "samovar")])),
         Case::get("server-types", &target("server-types")),
+        Case::one("getenv", Request::get(&target("getenv&a=1")).header("X-A", "1")),
+        Case::one("getenv of a form", Request::form(&target("getenv"), "a=1")),
         Case::get("extensions", &target("extensions")),
         Case::get("binary", &target("binary")),
         Case::get("ini-files", &target("ini-files")),

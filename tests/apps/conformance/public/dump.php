@@ -63,7 +63,6 @@ echo json_encode($show([
     'input' => file_get_contents('php://input'),
     'headers' => $headers,
     'server' => $server,
-    'getenv' => array_map('getenv', ['REQUEST_METHOD', 'QUERY_STRING', 'HTTP_HOST', 'CONTENT_TYPE', 'HTTP_X_A']),
     'filter' => [
         filter_input(INPUT_GET, 'a'),
         filter_input(INPUT_POST, 'a'),

@@ -98,7 +98,8 @@ $cases = [
         session_id('chosen-by-the-script');
         session_start();
         $show([session_id(), $_SESSION]);
-        $_SESSION['mine'] = 1;
+        // The id is the same for all who ask: the second request leaves nothing.
+        isset($_SESSION['mine']) ? session_destroy() : $_SESSION['mine'] = 1;
     },
     'strict' => function () use ($show): void {
         ini_set('session.use_strict_mode', '1');

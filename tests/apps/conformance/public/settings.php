@@ -63,6 +63,10 @@ $cases = [
         $show(getenv('CONFORMANCE'), putenv('CONFORMANCE=1'), getenv('CONFORMANCE'));
         putenv('TZ=Asia/Tokyo');
     },
+    'getenv' => fn () => $show(array_map('getenv', [
+        'REQUEST_METHOD', 'QUERY_STRING', 'SCRIPT_NAME', 'HTTP_HOST', 'HTTP_X_A', 'CONTENT_TYPE', 'CONTENT_LENGTH',
+        'REMOTE_ADDR', 'GATEWAY_INTERFACE', 'REQUEST_SCHEME', 'REDIRECT_STATUS', 'PHP_SELF', 'HTTPS', 'NONE',
+    ])),
     'include-path' => function () use ($show): void {
         $show(set_include_path(__DIR__ . '/sub'), (include 'returns.php'));
     },
