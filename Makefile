@@ -24,6 +24,7 @@ setup:
 
 setup-test:
 	@scripts/setup.sh test
+	@scripts/php-src.sh
 
 lint: ## formatting, clippy, clang-format
 	$(CARGO) fmt --all --check

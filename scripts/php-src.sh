@@ -14,20 +14,16 @@ fi
 
 apt=$PWD/$into/apt
 mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/parts" "$apt/download"
-cat >"$apt/debian.sources" <<'SOURCES'
-Types: deb-src
-URIs: http://deb.debian.org/debian
-Suites: bookworm bookworm-updates
-Components: main
-Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
-
-Types: deb-src
-URIs: http://deb.debian.org/debian-security
-Suites: bookworm-security
-Components: main
-Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
-SOURCES
-cp "$apt/debian.sources" "$apt/parts/"
+# The system's own Debian sources, asked for source packages.
+for file in /etc/apt/sources.list.d/*.sources; do
+    [ -e "$file" ] || continue
+    awk -v RS= -v ORS='\n\n' '/debian-archive-keyring/' "$file" | grep -v '^#' |
+        sed 's/^Types:.*/Types: deb-src/' >"$apt/parts/$(basename "$file")"
+done
+for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+    [ -e "$file" ] || continue
+    sed -n '/\/debian/s/^deb /deb-src /p' "$file" >"$apt/parts/$(basename "$file" .list).list"
+done
 options=(-o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$apt/parts"
     -o "Dir::State::lists=$apt/lists" -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=)
 
@@ -41,7 +37,7 @@ for version in $installed $versions; do
 done
 tarball=$(find "$apt/download" -name 'php8.2_*.orig.tar.xz')
 if [ -z "$tarball" ]; then
-    echo "php-src.sh: deb.debian.org has no source package of php8.2 ($installed)" >&2
+    echo "php-src.sh: the Debian mirror has no source package of php8.2 ($installed)" >&2
     echo "hint: unpack php-src's tests/{basic,output,security,strings} into $into/tests" >&2
     exit 1
 fi
