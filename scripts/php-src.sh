@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches php-src's own tests into target/php-src/tests: the source package of the PHP that is installed.
+# Fetches php-src's own tests into target/php-src/tests, from the installed PHP's source package.
 # apt gets lists of its own below target/, so neither the system's sources nor root are needed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -8,7 +8,7 @@ folders=(basic output security strings)
 into=target/php-src
 
 installed=$(dpkg-query -W -f '${source:Version}' php8.2-cli 2>/dev/null || true)
-if [ -e "$into/VERSION" ] && [ "$(cat "$into/VERSION")" = "${installed:-any}" ]; then
+if [ -d "$into/tests" ] && [ "$(cat "$into/VERSION" 2>/dev/null)" = "${installed:-any}" ]; then
     exit 0
 fi
 
@@ -33,7 +33,9 @@ apt-get "${options[@]}" update -qq
 versions=$(apt-cache "${options[@]}" showsrc php8.2 | sed -n 's/^Version: //p' | sort -Vr)
 for version in $installed $versions; do
     rm -f "$apt"/download/*
-    (cd "$apt/download" && apt-get "${options[@]}" source -qq --download-only "php8.2=$version" >&2) && break
+    if (cd "$apt/download" && apt-get "${options[@]}" source -qq --download-only "php8.2=$version"); then
+        break
+    fi
 done
 tarball=$(find "$apt/download" -name 'php8.2_*.orig.tar.xz')
 if [ -z "$tarball" ]; then

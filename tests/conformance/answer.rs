@@ -37,7 +37,7 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
-    is_complete: bool,
+    pub(crate) is_complete: bool,
 }
 
 /// What one of the two servers mentions that the other cannot know.
@@ -99,7 +99,7 @@ pub(crate) fn align(ours: &mut Answer, theirs: &mut Answer) {
     if theirs.is_servers_own() {
         // An error page or a redirect by the server itself: its text is its own business.
         for answer in [&mut *ours, &mut *theirs] {
-            answer.body = "{the server's own page}".to_owned();
+            "{the server's own page}".clone_into(&mut answer.body);
             answer.headers.retain(|(name, _)| name == "location" || name == "content-range");
             // nginx makes redirects absolute, Samovar does not; RFC 9110 allows both.
             for (_, value) in answer.headers.iter_mut().filter(|(name, _)| name == "location") {
@@ -141,7 +141,7 @@ fn body_text(body: &[u8], is_resident: bool) -> String {
     let kept = text.split('\n').filter(|line| {
         let is_trace =
             line.strip_prefix('#').is_some_and(|l| l.starts_with(|c: char| c.is_ascii_digit()));
-        !is_variable_not_compared(line) && !(is_resident && is_trace)
+        !(is_variable_not_compared(line) || is_resident && is_trace)
     });
     kept.collect::<Vec<_>>().join("\n")
 }

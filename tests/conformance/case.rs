@@ -7,7 +7,7 @@ pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) steps: Vec<Step>,
     pub(crate) models: Models,
-    pub(crate) difference: Option<Difference>,
+    pub(crate) differences: Vec<Difference>,
 }
 
 /// Where a case runs.
@@ -29,6 +29,8 @@ pub(crate) enum Step {
 
 /// Why Samovar's answer is another one, and what it is.
 pub(crate) struct Difference {
+    /// Whether it is one of the resident model alone.
+    pub(crate) is_residents: bool,
     pub(crate) why: &'static str,
     pub(crate) is: Is,
 }
@@ -37,6 +39,8 @@ pub(crate) struct Difference {
 pub(crate) enum Is {
     /// The oracle's, with this text (left) being that one (right).
     Replaced(&'static [(&'static str, &'static str)]),
+    /// The oracle's, with another status.
+    Status(u16),
     /// One of its own: a status, and texts that occur in headers or body.
     Own(u16, &'static [&'static str]),
 }
@@ -47,11 +51,16 @@ pub(crate) struct Theme {
     pub(crate) cases: Vec<Case>,
 }
 
+/// `item` of 0, 1, 2 … one behind the other.
+pub(crate) fn numbered(count: usize, item: impl Fn(usize) -> String) -> String {
+    (0..count).map(item).collect::<Vec<_>>().concat()
+}
+
 impl Case {
     /// Several requests.
     pub(crate) fn steps(name: impl Into<String>, steps: impl IntoIterator<Item = Request>) -> Case {
         let steps = steps.into_iter().map(Step::Send).collect();
-        Case { name: name.into(), steps, models: Models::Both, difference: None }
+        Case { name: name.into(), steps, models: Models::Both, differences: Vec::new() }
     }
 
     /// One request.
@@ -74,9 +83,22 @@ impl Case {
         Case { models: Models::Script, ..self }
     }
 
-    /// Documents a difference.
-    pub(crate) fn differs(self, why: &'static str, is: Is) -> Case {
-        Case { difference: Some(Difference { why, is }), ..self }
+    /// Documents a difference. It explains each answer of the case that differs.
+    pub(crate) fn differs(mut self, why: &'static str, is: Is) -> Case {
+        self.differences.push(Difference { is_residents: false, why, is });
+        self
+    }
+
+    /// Documents a difference of the resident model.
+    pub(crate) fn differs_in_resident(mut self, why: &'static str, is: Is) -> Case {
+        self.differences.push(Difference { is_residents: true, why, is });
+        self
+    }
+
+    /// Says that a fatal error ends the request with nothing sent.
+    pub(crate) fn fails(self) -> Case {
+        let why = "a handler that fails is 500, where php-fpm leaves the status that was set";
+        self.differs_in_resident(why, Is::Status(500))
     }
 }
 

@@ -1,5 +1,7 @@
 //! diff: two texts, line by line.
 
+use std::fmt::Write as _;
+
 /// Lines longer than this are cut in what is shown.
 const LINE_CHARS_MAX: usize = 160;
 /// Texts with more lines than this are compared line number by line number.
@@ -15,7 +17,7 @@ pub(crate) fn diff(theirs: &str, ours: &str) -> String {
         let near = &marked[at.saturating_sub(1)..(at + 2).min(marked.len())];
         if near.iter().any(|(mark, _)| *mark != ' ') {
             let line: String = line.chars().take(LINE_CHARS_MAX).collect();
-            out.push_str(&format!("    {mark} {line}\n"));
+            let _ = writeln!(out, "    {mark} {line}");
         }
     }
     out

@@ -17,6 +17,7 @@ pub(crate) struct Sides {
     pub(crate) oracle: Oracle,
     /// None when only the oracle is asked.
     pub(crate) samovar: Option<Server>,
+    deaths: u64,
 }
 
 impl Sides {
@@ -27,7 +28,7 @@ impl Sides {
             let start = Server::at(root).workers(if model == "resident" { 1 } else { 2 });
             SETTINGS.iter().fold(start, |start, (key, value)| start.define(key, value)).start()
         });
-        Sides { model, oracle: Oracle::with(root, SETTINGS), samovar }
+        Sides { model, oracle: Oracle::with(root, SETTINGS), samovar, deaths: 0 }
     }
 
     /// The oracle's answers to a case.
@@ -39,6 +40,18 @@ impl Sides {
     pub(crate) fn ours(&self, case: &Case) -> Vec<Answer> {
         let samovar = self.samovar.as_ref().expect("it was started");
         self.walk(case, samovar.address(), samovar.folder())
+    }
+
+    /// A GET whose worker died is run again: its client sees nothing of it.
+    pub(crate) fn no_worker_died(&mut self) -> Result<(), String> {
+        let Some(samovar) = &self.samovar else { return Ok(()) };
+        let deaths = samovar.status()["worker_restarts_total"].as_u64().unwrap_or_default();
+        let before = std::mem::replace(&mut self.deaths, deaths);
+        if deaths == before {
+            Ok(())
+        } else {
+            Err(format!("  a worker died; log:\n{}", samovar.log()))
+        }
     }
 
     fn walk(&self, case: &Case, address: SocketAddr, folder: &Path) -> Vec<Answer> {

@@ -4,6 +4,9 @@ use samovar_testkit::http::Request;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// Names and values.
+pub(crate) type Pairs = Vec<(String, String)>;
+
 /// A test of php-src.
 pub(crate) struct Case {
     /// `folder/name`.
@@ -43,7 +46,7 @@ impl Case {
     }
 
     /// `key=value` of each line of INI, with the folder of the test put in.
-    pub(crate) fn ini(&self, folder: &Path) -> Vec<(String, String)> {
+    pub(crate) fn ini(&self, folder: &Path) -> Pairs {
         let text = self.text("INI").unwrap_or_default();
         let text = text.replace("{PWD}", &folder.display().to_string()).replace("{TMP}", "/tmp");
         let pairs = text.lines().filter_map(|line| line.split_once('='));
@@ -51,7 +54,7 @@ impl Case {
     }
 
     /// ENV, split into the server's environment and request headers (`HTTP_…`).
-    pub(crate) fn environment(&self) -> (Vec<(String, String)>, Vec<(String, String)>) {
+    pub(crate) fn environment(&self) -> (Pairs, Pairs) {
         let text = self.text("ENV").unwrap_or_default();
         let pairs = text.lines().filter_map(|line| line.split_once('='));
         let pairs = pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
@@ -100,15 +103,16 @@ impl Case {
     }
 }
 
-/// POST_RAW and PUT: lines `Content-Type:` are the header, the others the body, joined by LF.
+/// `POST_RAW` and PUT: lines `Content-Type:` are the header, the others the body, joined by LF.
 fn with_raw_body(method: &str, target: &str, raw: &[u8]) -> Request {
     let mut kind = None;
     let mut body: Vec<&[u8]> = Vec::new();
     for line in raw.trim_ascii().split(|byte| *byte == b'\n') {
         let is_kind = line.get(..13).is_some_and(|l| l.eq_ignore_ascii_case(b"content-type:"));
-        match is_kind && kind.is_none() {
-            true => kind = Some(String::from_utf8_lossy(&line[13..]).trim().to_owned()),
-            false => body.push(line),
+        if is_kind && kind.is_none() {
+            kind = Some(String::from_utf8_lossy(&line[13..]).trim().to_owned());
+        } else {
+            body.push(line);
         }
     }
     let request = Request::new(method, target).body(body.join(&b'\n'));
@@ -119,11 +123,11 @@ fn sections(content: &[u8]) -> BTreeMap<String, Vec<u8>> {
     let mut sections = BTreeMap::new();
     let mut current = String::new();
     for line in content.split_inclusive(|byte| *byte == b'\n') {
-        match heading(line) {
-            Some(name) => current = name,
-            None => {
-                sections.entry(current.clone()).or_insert_with(Vec::new).extend_from_slice(line)
-            }
+        if let Some(name) = heading(line) {
+            current = name;
+        } else {
+            let section: &mut Vec<u8> = sections.entry(current.clone()).or_default();
+            section.extend_from_slice(line);
         }
     }
     sections

@@ -9,7 +9,7 @@ declare(strict_types=1);
  * It is PHP because the expectations are Perl-compatible regular expressions.
  */
 
-/** The placeholders of EXPECTF, as https://www.php.net/manual/en/internals2.structure.tests.php names them. */
+/** The placeholders of EXPECTF, as https://qa.php.net/phpt_details.php names them. */
 const PLACEHOLDERS = [
     '%e' => '/',
     '%s' => '[^\r\n]+',

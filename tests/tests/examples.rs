@@ -6,8 +6,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
+/// Asks a server, and panics at a wrong answer.
+type Check = fn(&Server);
+
 /// What each example is asked, once for each command of its README.
-const CHECKS: &[(&str, fn(&Server))] =
+const CHECKS: &[(&str, Check)] =
     &[("hello", hello), ("resident", resident), ("slim", slim), ("symfony", symfony)];
 
 #[test]
@@ -33,7 +36,8 @@ fn each_example_answers_as_its_readme_says() {
                 .env("APP_LOG_DIR", &var.path().join("log").display().to_string())
                 .start();
             check(&server);
-            let model = if target.ends_with(".php") { "resident" } else { "script" };
+            let is_script = PathBuf::from(&target).extension().is_some();
+            let model = if is_script { "resident" } else { "script" };
             let status = server.status();
             let workers = status["workers"].as_array().expect("a list of workers");
             let models: BTreeSet<_> = workers.iter().map(|w| w["model"].as_str()).collect();

@@ -8,7 +8,7 @@ mod case;
 #[path = "../phpt/differences.rs"]
 mod differences;
 
-use case::Case;
+use case::{Case, Pairs};
 use differences::EXPECTED_DIFFERENCES;
 use samovar_testkit::http::Client;
 use samovar_testkit::{Server, workspace};
@@ -49,7 +49,7 @@ enum Outcome {
 }
 
 /// Tests that can share a server: settings, environment.
-type Group = (Vec<(String, String)>, Vec<(String, String)>);
+type Group = (Pairs, Pairs);
 
 #[test]
 fn the_tests_of_php_src() {
@@ -110,16 +110,12 @@ fn run_group<'a>(
     let start = base.chain(own).fold(start, |start, (key, value)| start.define(key, value));
     let start = environment.iter().fold(start, |start, (name, value)| start.env(name, value));
     // A server that does not start is the failure of its tests, not of all.
-    match catch_unwind(AssertUnwindSafe(|| start.start())) {
-        Ok(server) => cases
-            .iter()
-            .map(|case| (case.name.as_str(), run(&server, case, root, verdicts)))
-            .collect(),
-        Err(_) => {
-            let broken = || Outcome::Broken("the server does not start".to_owned());
-            cases.iter().map(|case| (case.name.as_str(), broken())).collect()
-        }
-    }
+    let server = catch_unwind(AssertUnwindSafe(|| start.start()));
+    let outcome = |case| match &server {
+        Ok(server) => run(server, case, root, verdicts),
+        Err(_) => Outcome::Broken("the server does not start".to_owned()),
+    };
+    cases.iter().map(|case| (case.name.as_str(), outcome(case))).collect()
 }
 
 fn run(server: &Server, case: &Case, root: &Path, verdicts: &Path) -> Outcome {

@@ -139,6 +139,7 @@ fn nginx_config(folder: &Path, root: &Path, address: SocketAddr) -> String {
 events {{ worker_connections 512; }}
 http {{
     include /etc/nginx/mime.types;
+    default_type application/octet-stream;
     access_log off;
     client_max_body_size 0;
     large_client_header_buffers 8 64k;

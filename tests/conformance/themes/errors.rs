@@ -8,42 +8,19 @@ const DO: &[&str] = &[
     "warning",
     "deprecated",
     "user",
-    "user-error",
-    "fatal",
-    "fatal-first",
-    "exception",
-    "exception-previous",
-    "exception-own-string",
-    "type-error",
-    "division&zero=0",
-    "match",
-    "abstract",
-    "parse",
     "parse-caught",
-    "compile",
-    "eval",
     "include-missing",
-    "require-missing",
-    "memory",
-    "memory-slowly",
-    "memory-in-shutdown",
-    "time",
-    "time-in-shutdown",
     "recursion",
     "hidden",
     "hidden-fatal",
     "hidden-fatal-after-output",
     "hidden-fatal-after-flush",
-    "hidden-fatal-with-status",
     "hidden-exception",
     "hidden-memory",
     "hidden-parse",
     "hidden-user-error",
     "stderr",
     "fatal-after-flush",
-    "fatal-with-status",
-    "fatal-with-headers",
-    "plain",
     "silenced",
     "not-reported",
     "decorated",
@@ -57,31 +34,53 @@ const DO: &[&str] = &[
     "exception-handler-error",
     "last",
     "last-cleared",
-    "in-shutdown",
-    "in-destructor",
-    "in-callback",
     "assert",
     "not-utf8",
     "long",
     "log",
 ];
 
+/// These end with an error that nobody catches, and the status still to be said.
+const FATAL: &[&str] = &[
+    "user-error",
+    "fatal",
+    "fatal-first",
+    "exception",
+    "exception-previous",
+    "exception-own-string",
+    "type-error",
+    "division&zero=0",
+    "match",
+    "abstract",
+    "parse",
+    "compile",
+    "eval",
+    "require-missing",
+    "memory",
+    "memory-slowly",
+    "memory-in-shutdown",
+    "time",
+    "time-in-shutdown",
+    "hidden-fatal-with-status",
+    "fatal-with-status",
+    "fatal-with-headers",
+    "plain",
+    "in-shutdown",
+    "in-destructor",
+    "in-callback",
+];
+
 pub(crate) fn theme() -> Theme {
     let target = |name: &str| format!("/errors.php?do={name}");
     let mut cases: Vec<_> = DO.iter().map(|name| Case::get(*name, &target(name))).collect();
-    // What an error leaves: the page after it is served as if nothing had been.
-    for name in [
-        "fatal",
-        "memory",
-        "exception",
-        "parse",
-        "handler",
-        "exception-handler",
-        "decorated",
-        "plain",
-    ] {
+    cases.extend(FATAL.iter().map(|name| Case::get(*name, &target(name)).fails()));
+    // What an error leaves: the pages after it are served as if nothing had been.
+    let then_others = |name: &str| {
         let requests = [name, "last-cleared", "notice"].map(|n| Request::get(&target(n)));
-        cases.push(Case::steps(format!("{name}, then others"), requests));
-    }
+        Case::steps(format!("{name}, then others"), requests)
+    };
+    cases.extend(["handler", "exception-handler", "decorated"].map(then_others));
+    cases
+        .extend(["fatal", "memory", "exception", "parse", "plain"].map(|n| then_others(n).fails()));
     Theme { name: "errors", cases }
 }

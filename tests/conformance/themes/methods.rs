@@ -1,6 +1,6 @@
 //! Methods, versions, and HEAD.
 
-use crate::case::{Case, Theme};
+use crate::case::{Case, Is, Theme};
 use samovar_testkit::http::Request;
 
 pub(crate) fn theme() -> Theme {
@@ -33,7 +33,6 @@ pub(crate) fn theme() -> Theme {
         ("exit", "/ending.php?do=exit-text"),
         ("shutdown with a header", "/ending.php?do=shutdown-header"),
         ("warning", "/errors.php?do=notice"),
-        ("fatal", "/errors.php?do=fatal"),
         ("hidden fatal", "/errors.php?do=hidden-fatal"),
         ("session", "/session.php?do=count"),
         ("204", "/respond.php?do=code-only&code=204"),
@@ -59,8 +58,15 @@ pub(crate) fn theme() -> Theme {
             "absolute form",
             "GET http://localhost/dump.php?a=1 HTTP/1.1\r\nHost: localhost\r\n\r\n",
         ),
-        raw("lower-case method", "get /dump.php HTTP/1.1\r\nHost: localhost\r\n\r\n"),
-        raw("OPTIONS *", "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+        Case::one("HEAD of fatal", Request::new("HEAD", "/errors.php?do=fatal")).fails(),
+        raw("lower-case method", "get /dump.php HTTP/1.1\r\nHost: localhost\r\n\r\n").differs(
+            "methods are any token (RFC 9110): a method that nobody knows is the application's to refuse",
+            Is::Own(200, &["\"string REQUEST_METHOD\": \"get\""]),
+        ),
+        raw("OPTIONS *", "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n").differs(
+            "a request to the server as a whole (RFC 9110) is answered by it",
+            Is::Own(200, &["allow: "]),
+        ),
     ]);
     Theme { name: "methods", cases }
 }

@@ -34,7 +34,6 @@ const WALKS: &[(&str, &[&str])] = &[
     ("another serializer", &["php-serialize", "php-serialize"]),
     ("big", &["big", "big"]),
     ("own handler", &["handler", "count"]),
-    ("fatal error", &["fatal", "read"]),
     ("exit", &["exit", "read"]),
     ("in a shutdown function", &["in-shutdown", "read"]),
     ("after the request is finished", &["finished", "read"]),
@@ -52,7 +51,9 @@ pub(crate) fn theme() -> Theme {
     let with_id = |name: &str, case: &str, id: &str| {
         Case::one(name, Request::get(&target(case)).header("Cookie", &format!("PHPSESSID={id}")))
     };
+    let fatal = ["fatal", "read"].map(|name| Request::get(&target(name)));
     cases.extend([
+        Case::steps("fatal error", fatal).fails(),
         with_id("id by the client", "id-kept", "abcdefghijklmnopqrstuvwxyz"),
         with_id("id by the client, strict", "strict", "abcdefghijklmnopqrstuvwxyz"),
         with_id("id of bad characters", "id-kept", "../../etc/passwd"),

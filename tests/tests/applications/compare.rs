@@ -17,7 +17,7 @@ const NOT_COMPARED: &[&str] = &[
     // Both servers keep connections open without saying so, or say so.
     "connection",
     "keep-alive",
-    // nginx sends what PHP gave no length for in chunks, Samovar knows the length of a short answer.
+    // nginx sends in chunks what PHP gave no length for, Samovar knows a short answer's length.
     "transfer-encoding",
 ];
 
@@ -72,7 +72,7 @@ fn normalise(step: &str, response: &Response, side: &Side, rules: &[Rule]) -> St
         .iter()
         .filter(|(name, _)| !NOT_COMPARED.contains(&name.as_str()))
         .filter(|(name, value)| name != "content-length" || !is_framing(value, response))
-        // Said again with a part (206) or with nothing (304) by Samovar, with the whole alone by nginx.
+        // Samovar says it with a part (206) or nothing (304) too, nginx with the whole alone.
         .filter(|(name, _)| name != "accept-ranges" || response.status == 200)
         .map(|(name, value)| (name.clone(), now(value, &today)))
         .collect();
@@ -109,9 +109,9 @@ fn apply(step: &str, text: &str, side: &Side, rules: &[Rule]) -> String {
     let folder = side.folder.display().to_string();
     let text = text.replace(&folder, "<folder>");
     let text = text.replace(&format!("localhost:{}", side.address.port()), "localhost:<port>");
+    let text = without_stamps(&text);
     let rules = rules.iter().filter(|rule| rule.steps.is_empty() || rule.steps.contains(&step));
-    let text = rules.fold(text, |text, rule| replace_all(&text, rule));
-    without_stamps(&text)
+    rules.fold(text, |text, rule| replace_all(&text, rule))
 }
 
 fn replace_all(text: &str, rule: &Rule) -> String {
@@ -173,7 +173,7 @@ fn is_about_now(digits: &str) -> bool {
     digits.parse::<u64>().is_ok_and(|seconds| seconds.abs_diff(now) < NEAR_SECONDS)
 }
 
-/// The lines that differ, at most as many as one wants to read, each from shortly before it differs.
+/// The lines that differ, at most as many as one wants to read, each from shortly before that.
 fn difference(our: &str, their: &str) -> String {
     const LINES_MAX: usize = 8;
     const CHARS_MAX: usize = 160;

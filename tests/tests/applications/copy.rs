@@ -20,7 +20,7 @@ pub(crate) fn copy_tree(from: &Path, to: &Path) {
     for entry in entries {
         let entry = entry.expect("an entry");
         let (source, target) = (entry.path(), to.join(entry.file_name()));
-        // `metadata` follows symlinks; one that leads nowhere, or where only root may look, is left out.
+        // `metadata` follows symlinks; one that leads nowhere, or to root's files, is left out.
         let Ok(metadata) = std::fs::metadata(&source) else { continue };
         if metadata.is_dir() {
             copy_tree(&source, &target);

@@ -18,6 +18,7 @@ const RULES: &[Rule] = &[
     Rule { steps: &[], name: "token", before: "sectok=", after: "\"" },
     // A hash of the port, too.
     Rule { steps: &["GET /feed.php"], name: "hash", before: "etag: \"", after: "\"" },
+    Rule { steps: &[], name: "so long", before: "title=\"<time>\">", after: " ago" },
     // A hash of the second in which the file was made, and a day after that.
     Rule { steps: MADE_NOW, name: "hash", before: "etag: \"", after: "\"" },
     Rule { steps: MADE_NOW, name: "tomorrow", before: "expires: ", after: "GMT" },
@@ -108,7 +109,8 @@ const CONFIGURATION: &[(&str, &str)] = &[
 const PAGES: &[(&str, &str)] = &[
     (
         "start",
-        "====== Tea ======\n\nSee [[wiki:samovar]] and [[no:such page]].\n\n  * **hot**\n  * //sweet//\n\n\
+        "====== Tea ======\n\nSee [[wiki:samovar]] and [[no:such page]].\n\n\
+         \x20 * **hot**\n  * //sweet//\n\n\
          ===== A table =====\n\n^ Kind ^ Minutes ^\n| green | 2 |\n| black | 4 |\n\n\
          <code php>\n<?php echo 'tea';\n</code>\n\n{{cup.png?20}} ((A footnote.)) (c) 2 -> 3\n",
     ),
@@ -206,7 +208,7 @@ fn searching(visitor: &mut Visitor) {
     // A page is indexed after the task runner has answered.
     eventually("the page in the index", || {
         let found = visitor.look("/doku.php?do=search&q=minutes").text();
-        found.contains("wiki:green").then_some(())
+        found.contains("id=wiki:green&amp;s[]=minutes").then_some(())
     });
     visitor.get("/doku.php?do=search&q=minutes");
     visitor.get("/doku.php?do=search&q=%C3%A4nothing");

@@ -110,11 +110,10 @@ fn home(visitor: &mut Visitor, expected: &mut Expected, who: &str) {
     let greeting = expected.name.as_ref().map(|name| format!(", {name}")).unwrap_or_default();
     assert_eq!(between(&page, "<h1>Hello", "!</h1>"), greeting, "{who}");
     let flashes: Vec<&str> = page.split("<p class=\"flash\">").skip(1).collect();
-    match expected.flash.take() {
-        None => assert!(flashes.is_empty(), "{who}: {page}"),
-        Some(flash) => {
-            assert!(flashes.last().is_some_and(|f| f.starts_with(&flash)), "{who}: {page}")
-        }
+    if let Some(flash) = expected.flash.take() {
+        assert!(flashes.last().is_some_and(|f| f.starts_with(&flash)), "{who}: {page}");
+    } else {
+        assert!(flashes.is_empty(), "{who}: {page}");
     }
     assert!(
         flashes.iter().all(|flash| flash.contains(who.trim_end_matches(char::is_numeric))),

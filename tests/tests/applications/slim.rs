@@ -5,7 +5,7 @@ use crate::copy::copy_of;
 use crate::symfony::PNG;
 use crate::visitor::{Visitor, form, multipart};
 use samovar_testkit::http::Request;
-use samovar_testkit::{Oracle, Server, workspace};
+use samovar_testkit::{Oracle, Server, eventually, workspace};
 
 const RULES: &[Rule] =
     &[Rule { steps: &[], name: "session", before: "set-cookie: PHPSESSID=", after: ";" }];
@@ -24,6 +24,12 @@ fn slim(target: &str) {
     let example = workspace().join("examples/slim");
     let (our_copy, their_copy) = (copy_of(&example), copy_of(&example));
     let ours = Server::at(our_copy.path().join(target)).workers(2).start();
+    if target.ends_with("resident.php") {
+        eventually("a resident worker", || {
+            let workers = ours.status()["workers"].clone();
+            (workers[0]["model"] == "resident").then_some(())
+        });
+    }
     let theirs = Oracle::start(&their_copy.path().join("public"));
     let steps = compare(
         walk,

@@ -45,7 +45,7 @@ $cases = [
         var_dump(ob_end_flush(), ob_end_clean(), ob_get_clean(), ob_get_flush(), ob_get_level());
     },
     'callback' => function (): void {
-        ob_start(strtoupper(...));
+        ob_start(fn (string $piece): string => strtoupper($piece));
         echo 'through a callback';
     },
     'callback-phases' => function (): void {
@@ -101,7 +101,7 @@ $cases = [
     'unflushed' => function (): void {
         ob_start();
         echo 'a';
-        ob_start(strrev(...));
+        ob_start(fn (string $piece): string => strrev($piece));
         echo 'cba';
         exit;
     },

@@ -102,12 +102,6 @@ $cases = [
         header('Content-Type: text/css');
         $show(headers_list());
     },
-    'response-headers' => function () use ($show): void {
-        header('X-A: 1');
-        header('X-A: 2', false);
-        header('x-lower: 3');
-        $show(apache_response_headers());
-    },
     'request-headers' => function () use ($show): void {
         $headers = getallheaders();
         $show($headers === apache_request_headers());

@@ -153,7 +153,9 @@ $cases = [
         $_SERVER['REQUEST_TIME'] === (int) $_SERVER['REQUEST_TIME_FLOAT'],
     ),
     'server-types' => function () use ($show): void {
-        $types = array_map('get_debug_type', $_SERVER);
+        // Those that one side alone has are listed in the runner.
+        $both = array_diff_key($_SERVER, array_flip(['FCGI_ROLE', 'USER', 'HOME', 'PATH', 'REQUEST_ID']));
+        $types = array_map('get_debug_type', $both);
         ksort($types);
         $show($types);
     },
