@@ -3,6 +3,7 @@
 //! Status, headers and body must be equal, but for the lists in `answer.rs` and the differences that a case
 //! documents. `cargo test -p samovar-tests --test conformance -- query multipart` runs themes or cases
 //! whose name holds one of the words. `ORACLE_ONLY=1` asks the oracle alone, twice, and prints its answers.
+//! `REVERSE=1` runs all in the other order: a resident worker meets other leftovers then.
 #![allow(clippy::expect_used)]
 
 mod answer;
@@ -29,6 +30,10 @@ fn main() -> ExitCode {
         theme.cases.retain(|case| is_wanted(&words, &format!("{name}: {}", case.name)));
     }
     themes.retain(|theme| !theme.cases.is_empty());
+    if std::env::var_os("REVERSE").is_some() {
+        themes.reverse();
+        themes.iter_mut().for_each(|theme| theme.cases.reverse());
+    }
     if themes.is_empty() || run(&themes) == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

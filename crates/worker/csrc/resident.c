@@ -25,7 +25,7 @@ static bool wants_request;
 
 /* A PHP without sessions has no such symbol. */
 #pragma weak ps_globals
-static zend_module_entry *session, *filter;
+static zend_module_entry *session, *filter, *zlib;
 
 /* ---- the state that each request starts from ----------------------------------------------- */
 
@@ -294,29 +294,40 @@ static void drop_base(void) {
 
 /* ---- the session --------------------------------------------------------------------------- */
 
-/* Two extensions have state that belongs to the request and nothing that an application sets at
- * boot: the session reads, writes and closes it, filter keeps its own copies of the input. Those of
- * others (mbstring, libxml …) are not run: they would undo what the application set at boot. */
+/* Three extensions have state that belongs to the request and nothing that an application sets at
+ * boot: the session reads, writes and closes it, filter keeps its own copies of the input, zlib
+ * keeps what coding the client accepts. Those of others (mbstring, libxml …) are not run: they
+ * would undo what the application set at boot. */
 static zend_module_entry *module_named(const char *name) {
     return zend_hash_str_find_ptr(&module_registry, name, strlen(name));
 }
 
-static void activate_modules(void) {
-    if (session && session->request_startup_func) {
-        session->request_startup_func(session->type, session->module_number);
+static void start_module(const zend_module_entry *module) {
+    if (module && module->request_startup_func) {
+        module->request_startup_func(module->type, module->module_number);
     }
 }
 
+static void stop_module(const zend_module_entry *module) {
+    if (module && module->request_shutdown_func) {
+        module->request_shutdown_func(module->type, module->module_number);
+    }
+}
+
+static void activate_modules(void) {
+    start_module(zlib);
+    start_module(session);
+}
+
 static void deactivate_modules(void) {
-    if (session && session->request_shutdown_func) {
-        session->request_shutdown_func(session->type, session->module_number);
+    stop_module(session);
+    if (session) {
         restore_session_handlers();
         zend_hash_str_del(&EG(symbol_table), "_SESSION", sizeof("_SESSION") - 1);
     }
-    if (filter && filter->request_shutdown_func) {
-        filter->request_shutdown_func(filter->type, filter->module_number);
-    }
+    stop_module(filter);
     samovar_filter_input_filled = false;
+    stop_module(zlib);
 }
 
 /* ---- one request --------------------------------------------------------------------------- */
@@ -416,7 +427,7 @@ static void drop_body(php_stream *body) {
         return;
     }
     zend_hash_apply(&EG(regular_list), close_input);
-    php_stream_free(body, PHP_STREAM_FREE_CLOSE | PHP_STREAM_FREE_RSRC_DTOR);
+    php_stream_free(body, PHP_STREAM_FREE_CLOSE);
 }
 
 /* As php_request_shutdown. Each step may bail out, and the next must run nevertheless. */
@@ -424,6 +435,10 @@ static void end(void) {
     /* No frame of ours above them: an exception that leaves a shutdown function is reported, not
      * kept. */
     EG(current_execute_data) = NULL;
+#ifdef ZEND_HAS_OOM
+    /* The error of the memory limit was reported: shutdown functions may run after it. */
+    EG(delayed_oom).state = ZEND_OOM_STATE_NONE;
+#endif
     zend_try {
         php_call_shutdown_functions();
     }
@@ -476,13 +491,38 @@ static void answer_500(void) {
     }
 }
 
+/* As zend_user_exception_handler, but with a frame above it an exception that the handler throws
+ * would be dropped there: it stays in EG(exception), to be reported. */
+static void call_exception_handler(void) {
+    zend_object *thrown = EG(exception);
+    zval handler, argument, returned;
+    EG(exception) = NULL;
+    ZVAL_OBJ(&argument, thrown);
+    ZVAL_COPY_VALUE(&handler, &EG(user_exception_handler));
+    /* Where the handler finds itself when it restores the former one. */
+    zend_stack_push(&EG(user_exception_handlers), &handler);
+    ZVAL_UNDEF(&EG(user_exception_handler));
+    ZVAL_UNDEF(&returned);
+    call_user_function(NULL, NULL, &handler, &returned, 1, &argument);
+    zval_ptr_dtor(&returned);
+    OBJ_RELEASE(thrown);
+    if (EG(exception) && zend_is_unwind_exit(EG(exception))) {
+        zend_clear_exception();
+    }
+    const zval *former = zend_stack_top(&EG(user_exception_handlers));
+    if (Z_TYPE(EG(user_exception_handler)) == IS_UNDEF && former) {
+        ZVAL_COPY_VALUE(&EG(user_exception_handler), former);
+        zend_stack_del_top(&EG(user_exception_handlers));
+    }
+}
+
 static void report_exception(void) {
     if (zend_is_unwind_exit(EG(exception))) {
         zend_clear_exception(); /* exit(): a normal end. */
         return;
     }
     if (Z_TYPE(EG(user_exception_handler)) != IS_UNDEF) {
-        zend_user_exception_handler();
+        call_exception_handler();
     }
     if (EG(exception)) {
         answer_500();
@@ -560,6 +600,7 @@ static void serve_all(void) {
     }
     session = module_named("session");
     filter = module_named("filter");
+    zlib = module_named("zlib");
     find_superglobals();
     save_base();
     samovar_serving = true;

@@ -50,9 +50,8 @@ static size_t ub_write(const char *bytes, size_t len) {
         return len;
     }
     if (samovar_answered) {
-        /* As php-fpm after fastcgi_finish_request(): the connection is closed. */
-        php_handle_aborted_connection();
-        return 0;
+        return len; /* Nobody reads what comes after fastcgi_finish_request(): the script runs on.
+                     */
     }
     if (samovar_write(bytes, len) != 0) {
         php_handle_aborted_connection();
@@ -61,14 +60,11 @@ static size_t ub_write(const char *bytes, size_t len) {
     return len;
 }
 
+/* Without headers nothing was put out either, and flush() alone does not end the time for them. */
 static void flush(void *server_context) {
     (void)server_context;
-    if (!samovar_current || samovar_answered) {
+    if (!samovar_current || samovar_answered || !SG(headers_sent)) {
         return;
-    }
-    /* PHP calls this with headers pending when nothing was echoed yet. */
-    if (!SG(headers_sent)) {
-        sapi_send_headers();
     }
     if (samovar_flush() != 0) {
         php_handle_aborted_connection();
@@ -113,6 +109,17 @@ static int answer_status(sapi_headers_struct *headers) {
     return code;
 }
 
+/* nginx keeps the last of several, and clients disagree about which one counts. */
+static const sapi_header_struct *last_content_type(const sapi_headers_struct *headers) {
+    for (zend_llist_element *e = headers->headers.tail; e; e = e->prev) {
+        const sapi_header_struct *h = (const sapi_header_struct *)e->data;
+        if (IS_NAMED(h, "Content-Type:")) {
+            return h;
+        }
+    }
+    return NULL;
+}
+
 /* Whether headers are sent by the display of a fatal error. Of one beyond the memory limit they
  * are, because PHP gives up the output buffers first. */
 static bool died(void) {
@@ -134,10 +141,11 @@ static int send_headers(sapi_headers_struct *headers) {
     if (status < 100 || status > 999) {
         status = 200;
     }
+    const sapi_header_struct *content_type = status == 304 ? NULL : last_content_type(headers);
     for (zend_llist_element *e = headers->headers.head; e; e = e->next) {
         const sapi_header_struct *h = (const sapi_header_struct *)e->data;
         bool dropped = h->header_len == 0 || IS_NAMED(h, "Status:") ||
-                       (status == 304 && IS_NAMED(h, "Content-Type:"));
+                       (h != content_type && IS_NAMED(h, "Content-Type:"));
         if (dropped) {
             continue;
         }

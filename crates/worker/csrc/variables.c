@@ -80,6 +80,10 @@ typedef struct {
 static variable *environment;
 static size_t environment_count;
 
+/* PHP's own php_import_environment_variables(). */
+static void (*import_process_environment)(zval *array);
+static void import_environment(zval *array);
+
 static zend_string *interned(const char *text) {
     return zend_string_init_interned(text, strlen(text), 1);
 }
@@ -130,6 +134,8 @@ void samovar_variables_startup(void) {
     value_software = interned("samovar");
     value_redirect_status = interned("200");
     startup_environment();
+    import_process_environment = php_import_environment_variables;
+    php_import_environment_variables = import_environment;
 }
 
 static void put(HashTable *to, zend_string *key, zend_string *value) {
@@ -195,18 +201,8 @@ static void put_self(const samovar_head *r, HashTable *to) {
     put(to, key_self, self);
 }
 
-void samovar_register_variables(zval *array) {
-    HashTable *to = Z_ARRVAL_P(array);
-    const samovar_head *r = samovar_current;
-    uint32_t headers = r ? r->headers : 0;
-    zend_hash_extend(to, (uint32_t)environment_count + FIELD_COUNT + 13 + headers, 0);
-    for (size_t i = 0; i < environment_count; i++) {
-        put(to, environment[i].key, environment[i].value);
-    }
-    if (!r) {
-        put_text(to, key_self, samovar_app_script, strlen(samovar_app_script));
-        return;
-    }
+/* What php-fpm has as FastCGI parameters. */
+static void put_request(const samovar_head *r, HashTable *to) {
     for (int i = 0; i < FIELD_COUNT; i++) {
         const samovar_str *s = (const samovar_str *)((const char *)r + fields[i].offset);
         put_text(to, field_keys[i], samovar_text(r, *s), s->len);
@@ -230,34 +226,98 @@ void samovar_register_variables(zval *array) {
     const char *user = SG(request_info).auth_user;
     put_text(to, key_user, user ? user : "", user ? strlen(user) : 0);
     put_headers(r, to);
+}
+
+void samovar_register_variables(zval *array) {
+    HashTable *to = Z_ARRVAL_P(array);
+    const samovar_head *r = samovar_current;
+    uint32_t headers = r ? r->headers : 0;
+    zend_hash_extend(to, (uint32_t)environment_count + FIELD_COUNT + 13 + headers, 0);
+    for (size_t i = 0; i < environment_count; i++) {
+        put(to, environment[i].key, environment[i].value);
+    }
+    if (!r) {
+        put_text(to, key_self, samovar_app_script, strlen(samovar_app_script));
+        return;
+    }
+    put_request(r, to);
     put_self(r, to);
 }
 
-/* getenv('REMOTE_ADDR') and the like: php-fpm answers from the FastCGI parameters first. */
+/* $_ENV and getenv() without a name: php-fpm adds the FastCGI parameters to the process's own. */
+static void import_environment(zval *array) {
+    import_process_environment(array);
+    if (samovar_current) {
+        put_request(samovar_current, Z_ARRVAL_P(array));
+    }
+}
+
+static bool is_name(const char *name, size_t len, const zend_string *key) {
+    return ZSTR_LEN(key) == len && memcmp(ZSTR_VAL(key), name, len) == 0;
+}
+
+static char *header_named(const samovar_head *r, const char *name, size_t len) {
+    const samovar_header *header = samovar_headers(r);
+    for (uint32_t i = 0; i < r->headers; i++, header++) {
+        char key[KEY_MAX];
+        size_t key_len = header_key(key, samovar_text(r, header->name), header->name.len);
+        if (key_len == len && memcmp(key, name, len) == 0) {
+            return (char *)samovar_text(r, header->value);
+        }
+    }
+    return NULL;
+}
+
+/* Valid until the next call: PHP copies it at once. */
+static char *digits_of(int64_t number) {
+    static char digits[24];
+    snprintf(digits, sizeof digits, "%lld", (long long)number);
+    return digits;
+}
+
+/* getenv('REMOTE_ADDR') and the like: php-fpm answers from the FastCGI parameters first, which are
+ * those of samovar_register_variables() but for PHP_SELF. */
 char *samovar_getenv(const char *name, size_t len) {
     const samovar_head *r = samovar_current;
     if (!r) {
         return NULL;
     }
     for (int i = 0; i < FIELD_COUNT; i++) {
-        if (ZSTR_LEN(field_keys[i]) == len && memcmp(fields[i].name, name, len) == 0) {
-            return (char *)r + ((const samovar_str *)((const char *)r + fields[i].offset))->off;
+        if (is_name(name, len, field_keys[i])) {
+            const samovar_str *s = (const samovar_str *)((const char *)r + fields[i].offset);
+            return (char *)samovar_text(r, *s);
         }
     }
     if (len > 5 && memcmp(name, "HTTP_", 5) == 0) {
-        const samovar_header *header = samovar_headers(r);
-        for (uint32_t i = 0; i < r->headers; i++, header++) {
-            char key[KEY_MAX];
-            size_t key_len = header_key(key, samovar_text(r, header->name), header->name.len);
-            if (key_len == len && memcmp(key, name, len) == 0) {
-                return (char *)samovar_text(r, header->value);
-            }
+        return header_named(r, name, len);
+    }
+    const bool is_https = r->flags & SAMOVAR_HTTPS;
+    if (is_name(name, len, key_https)) {
+        return is_https ? ZSTR_VAL(value_on) : NULL;
+    }
+    const struct {
+        const zend_string *key;
+        const char *value;
+    } others[] = {
+        {key_content_type, samovar_optional(r, r->content_type)},
+        {key_scheme, ZSTR_VAL(is_https ? value_https : value_http)},
+        {key_gateway, ZSTR_VAL(value_gateway)},
+        {key_software, ZSTR_VAL(value_software)},
+        {key_redirect_status, ZSTR_VAL(value_redirect_status)},
+        {key_user, SG(request_info).auth_user},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        if (is_name(name, len, others[i].key)) {
+            return (char *)(others[i].value ? others[i].value : "");
         }
     }
-    if (len == 12 && memcmp(name, "CONTENT_TYPE", 12) == 0) {
-        return (char *)samovar_optional(r, r->content_type);
+    if (is_name(name, len, key_content_length)) {
+        return r->content_length < 0 ? (char *)"" : digits_of(r->content_length);
     }
-    return NULL;
+    if (is_name(name, len, key_remote_port)) {
+        return digits_of(r->remote_port);
+    }
+    return is_name(name, len, key_server_port) ? digits_of(r->server_port) : NULL;
 }
 
 /* apache_request_headers(): names, empty entries and order (the last first) as in php-fpm, whose

@@ -42,6 +42,8 @@ pub(crate) fn theme() -> Theme {
     let target = |name: &str| format!("/output.php?do={name}");
     let mut cases: Vec<_> = DO.iter().map(|name| Case::get(*name, &target(name))).collect();
     cases.push(Case::get("callback-throws", &target("callback-throws")).fails());
+    let after = ["rewrite-reset", "rewrite"].map(|name| Request::get(&target(name)));
+    cases.push(Case::steps("rewrite-reset, then rewrite", after));
     for name in ["gzhandler", "zlib"] {
         for coding in ["gzip", "deflate", "br", "gzip, deflate, br", "identity"] {
             let request = Request::get(&target(name)).header("Accept-Encoding", coding);

@@ -1,1 +1,0 @@
-<?php this is no PHP

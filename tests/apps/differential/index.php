@@ -1,4 +1,0 @@
-<?php
-
-echo 'front controller ';
-include __DIR__ . '/dump.php';

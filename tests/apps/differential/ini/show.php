@@ -1,3 +1,0 @@
-<?php
-
-echo ini_get('memory_limit');

@@ -1,3 +1,0 @@
-<?php
-
-include __DIR__ . "/../dump.php";
