@@ -32,7 +32,9 @@ fn main() -> ExitCode {
     themes.retain(|theme| !theme.cases.is_empty());
     if std::env::var_os("REVERSE").is_some() {
         themes.reverse();
-        themes.iter_mut().for_each(|theme| theme.cases.reverse());
+        for theme in &mut themes {
+            theme.cases.reverse();
+        }
     }
     if themes.is_empty() || run(&themes) == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -48,7 +50,7 @@ fn run(themes: &[Theme]) -> usize {
     let mut script = Sides::start("script", &stage::public(folder.path()), is_oracle_only);
     let handler = folder.path().join("conformance_resident");
     let mut resident = Sides::start("resident", &handler, is_oracle_only);
-    let mut failed_in_all = 0;
+    let (mut passed_in_all, mut failed_in_all) = (0, 0);
     for theme in themes {
         let mut counts = Counts::default();
         for case in &theme.cases {
@@ -62,8 +64,11 @@ fn run(themes: &[Theme]) -> usize {
             }
         }
         println!("{}: {} passed, {} failed", theme.name, counts.passed, counts.failed);
+        passed_in_all += counts.passed;
         failed_in_all += counts.failed;
     }
+    let cases: usize = themes.iter().map(|theme| theme.cases.len()).sum();
+    println!("{cases} cases in their models: {passed_in_all} passed, {failed_in_all} failed");
     failed_in_all
 }
 

@@ -9,8 +9,10 @@
 #include "samovar.h"
 #include <php_ini.h>
 #include <zend_exceptions.h>
+#include <zend_smart_str.h>
 #include <ext/session/php_session.h>
 #include <ext/standard/basic_functions.h>
+#include <ext/standard/php_filestat.h>
 #include <locale.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -240,7 +242,25 @@ static void restore_locale(void) {
     }
 }
 
+/* As ext/standard's RSHUTDOWN: what one page's links carry, a session's id for one, is not for the
+ * next page's. */
+static void forget_url_rewriting(url_adapt_state_ex_t *state) {
+    if (state->active) {
+        smart_str *work[] = {&state->result, &state->buf, &state->tag, &state->arg,
+                             &state->attr_val};
+        for (size_t i = 0; i < sizeof work / sizeof work[0]; i++) {
+            smart_str_free(work[i]);
+        }
+        state->active = state->tag_type = state->attr_type = 0;
+    }
+    smart_str_free(&state->form_app);
+    smart_str_free(&state->url_app);
+}
+
 static void restore_base(void) {
+    forget_url_rewriting(&BG(url_adapt_session_ex));
+    forget_url_rewriting(&BG(url_adapt_output_ex));
+    php_clear_stat_cache(0, NULL, 0);
     restore_ini();
     restore_handlers(&base.error, &EG(user_error_handler), &EG(user_error_handlers));
     restore_handlers(&base.exception, &EG(user_exception_handler), &EG(user_exception_handlers));
@@ -394,6 +414,9 @@ static void arm_time_limit(void) {
 /* As php_request_startup (php-src main/main.c), without what would end the application. */
 static void begin(void) {
     PG(in_error_log) = 0;
+    /* Left set by a shutdown function of the former request: generators would skip their `finally`.
+     */
+    CG(unclean_shutdown) = 0;
     PG(during_request_startup) =
         1; /* Whether its warnings are shown is display_startup_errors' to say. */
     PG(header_is_being_sent) = 0;
@@ -564,7 +587,6 @@ static void call_handler(void) {
 
 /* False: a fatal error has left the engine in a state that only a new boot mends. */
 static bool dispatch(bool begun) {
-    volatile bool intact = true;
     zend_execute_data *caller = EG(current_execute_data);
     zend_try {
         if (!begun) {
@@ -573,7 +595,6 @@ static bool dispatch(bool begun) {
         call_handler();
     }
     zend_catch {
-        intact = false;
         PG(during_request_startup) = 0;
         if (!(PG(connection_status) & PHP_CONNECTION_ABORTED)) {
             answer_500();
@@ -583,7 +604,8 @@ static bool dispatch(bool begun) {
     EG(current_execute_data) = caller;
     end();
     EG(current_execute_data) = caller;
-    return intact;
+    /* A shutdown function's or an output handler's: the engine catches it and goes on, unclean. */
+    return !CG(unclean_shutdown);
 }
 
 /* For scripts other than the front controller: the handler answers the one request. */
