@@ -60,7 +60,8 @@ function report(): array
         'files' => $_FILES,
         'request' => $_REQUEST,
         'server' => array_intersect_key($_SERVER, ['HTTP_X_DIRT' => 1, 'DIRT' => 1, 'CONTENT_TYPE' => 1]),
-        'env' => $_ENV,
+        // The request's own variables, which php-fpm has in $_ENV too, are those of 'server'.
+        'env' => array_diff_key($_ENV, $_SERVER),
         'session' => $_SESSION ?? 'unset',
         'session_id' => session_id(),
         'session_status' => session_status(),
