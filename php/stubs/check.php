@@ -1,67 +1,114 @@
 <?php
 
-/* Runs in the server: compares php/stubs/samovar.php with what is loaded; prints "ok" or the differences. */
+/*
+ * Compares samovar.php with the server it runs in, by reflection; prints "ok" or the differences.
+ *
+ *   samovar serve php/stubs/check.php
+ *
+ * What the server has is asked of its module, so that a function or class without a stub is found as well.
+ */
 
 declare(strict_types=1);
 
-/** "name(int $a = 1): string" of a function or method, from its reflection. */
-function signature(ReflectionFunctionAbstract $function): string
+namespace Samovar\Stubs;
+
+const EXTENSION = 'samovar';
+/** The stubs are loaded below this namespace, beside the functions and classes that they describe. */
+const DESCRIBED = 'Described';
+
+/** "string $a = 'x'" or "array &...$rest". */
+function parameter(\ReflectionParameter $parameter): string
 {
-    $parameters = array_map(function (ReflectionParameter $p): string {
-        $type = $p->getType() ? $p->getType() . ' ' : '';
-        $default = $p->isDefaultValueAvailable() ? ' = ' . var_export($p->getDefaultValue(), true) : '';
+    $text = $parameter->hasType() ? $parameter->getType() . ' ' : '';
+    $text .= $parameter->isPassedByReference() ? '&' : '';
+    $text .= ($parameter->isVariadic() ? '...$' : '$') . $parameter->getName();
+    if ($parameter->isDefaultValueAvailable()) {
+        $text .= ' = ' . json_encode($parameter->getDefaultValue(), JSON_PRESERVE_ZERO_FRACTION);
+    } elseif ($parameter->isOptional() && !$parameter->isVariadic()) {
+        $text .= ' = ?';
+    }
 
-        return preg_replace('/\s+/', ' ', "$type\${$p->getName()}$default");
-    }, $function->getParameters());
-
-    return $function->getName() . '(' . implode(', ', $parameters) . ')'
-        . ($function->getReturnType() ? ': ' . $function->getReturnType() : '');
+    return $text;
 }
 
-/** @return list<string> what the server has */
+/** "name(string $a = 'x'): bool". */
+function signature(\ReflectionFunctionAbstract $function): string
+{
+    $name = $function instanceof \ReflectionMethod ? $function->getShortName() : $function->getName();
+    $parameters = implode(', ', array_map(parameter(...), $function->getParameters()));
+    $returned = $function->hasReturnType() ? ': ' . $function->getReturnType() : '';
+
+    return "$name($parameters)$returned";
+}
+
+/** @return list<string> a class and what it has, each as one line */
+function lines(\ReflectionClass $class): array
+{
+    $name = $class->getName();
+    $modifiers = implode(' ', \Reflection::getModifierNames($class->getModifiers()));
+    $kind = $class->isInterface() ? 'interface' : ($class->isEnum() ? 'enum' : 'class');
+    $parents = $class->getInterfaceNames();
+    if ($class->getParentClass()) {
+        $parents[] = $class->getParentClass()->getName();
+    }
+    sort($parents);
+    $lines = [trim("$modifiers $kind $name " . implode(' ', $parents))];
+    foreach ([...$class->getMethods(), ...$class->getProperties()] as $member) {
+        $what = $member instanceof \ReflectionMethod
+            ? signature($member)
+            : trim(($member->getType() ?? '') . ' $' . $member->getName());
+        $lines[] = "$name: " . implode(' ', \Reflection::getModifierNames($member->getModifiers())) . " $what";
+    }
+    foreach ($class->getReflectionConstants() as $constant) {
+        $lines[] = "$name: const {$constant->getName()} = " . json_encode($constant->getValue());
+    }
+
+    return $lines;
+}
+
+/** @return list<string> what the server's module has */
 function loaded(): array
 {
-    $all = [];
-    foreach (['Samovar\serve', 'fastcgi_finish_request', 'apache_request_headers', 'getallheaders'] as $name) {
-        $all[] = signature(new ReflectionFunction($name));
+    $module = new \ReflectionExtension(EXTENSION);
+    $lines = array_map(signature(...), array_values($module->getFunctions()));
+    foreach ($module->getConstants() as $name => $value) {
+        $lines[] = "const $name = " . json_encode($value);
     }
-    foreach (['Samovar\Request', 'Samovar\Response'] as $class) {
-        foreach ((new ReflectionClass($class))->getMethods() as $method) {
-            $all[] = "$class::" . implode(' ', Reflection::getModifierNames($method->getModifiers())) . ' '
-                . signature($method);
-        }
-    }
-    sort($all);
 
-    return $all;
+    return array_merge($lines, ...array_map(lines(...), array_values($module->getClasses())));
 }
 
-/** @return list<string> what the stubs say: the same, loaded under another namespace */
-function described(): array
+/** @return list<string> what the stubs say */
+function described(string $file): array
 {
-    $text = file_get_contents(__DIR__ . '/samovar.php');
-    $text = str_replace(['namespace Samovar {', "namespace {\n"], ['namespace Stub\Samovar {', "namespace Stub {\n"], $text);
-    // Bodies are empty: nothing of this is ever called.
-    eval(substr($text, strlen('<?php')));
-    $all = [];
-    foreach (['Samovar\serve', 'fastcgi_finish_request', 'apache_request_headers', 'getallheaders'] as $name) {
-        $all[] = str_replace('stub\\', '', str_replace('Stub\\', '', signature(new ReflectionFunction("Stub\\$name"))));
+    $text = preg_replace('/^<\?php/', '', file_get_contents($file));
+    $text = preg_replace('/^namespace \{$/m', 'namespace ' . DESCRIBED . ' {', $text);
+    $text = preg_replace('/^namespace (Samovar.*) \{$/m', 'namespace ' . DESCRIBED . '\\\\$1 {', $text);
+    $classes = get_declared_classes();
+    $functions = get_defined_functions()['user'];
+    // Nothing of this is ever called: the bodies are empty.
+    eval($text);
+    $functions = array_diff(get_defined_functions()['user'], $functions);
+    $lines = array_map(fn (string $name): string => signature(new \ReflectionFunction($name)), $functions);
+    foreach (array_diff(get_declared_classes(), $classes) as $class) {
+        array_push($lines, ...lines(new \ReflectionClass($class)));
     }
-    foreach (['Samovar\Request', 'Samovar\Response'] as $class) {
-        foreach ((new ReflectionClass("Stub\\$class"))->getMethods() as $method) {
-            $all[] = "$class::" . implode(' ', Reflection::getModifierNames($method->getModifiers())) . ' '
-                . signature($method);
-        }
-    }
-    sort($all);
 
-    return $all;
+    return str_replace(DESCRIBED . '\\', '', array_values($lines));
 }
 
-[$loaded, $described] = [loaded(), described()];
-$extra = array_diff($loaded, $described);
-$missing = array_diff($described, $loaded);
-header('Content-Type: text/plain');
-echo $extra || $missing
-    ? "only in the server:\n  " . implode("\n  ", $extra) . "\nonly in the stubs:\n  " . implode("\n  ", $missing) . "\n"
-    : 'ok';
+/** @param list<string> $lines */
+function listed(string $title, array $lines): string
+{
+    sort($lines);
+
+    return $lines === [] ? '' : "$title:\n  " . implode("\n  ", $lines) . "\n";
+}
+
+[$loaded, $described] = [loaded(), described(__DIR__ . '/samovar.php')];
+$differences = listed('only in the server', array_diff($loaded, $described))
+    . listed('only in the stubs', array_diff($described, $loaded));
+
+header('Content-Type: text/plain; charset=utf-8');
+http_response_code($differences === '' ? 200 : 500);
+echo $differences === '' ? 'ok' : $differences;

@@ -1,26 +1,30 @@
 <?php
 
 /**
- * IDE stubs of what the Samovar worker offers to PHP code. Not loaded at run time.
+ * IDE stubs: what Samovar offers to PHP code. Add this file to your IDE's include path; it is never loaded at run time.
  *
- * tests/tests/stubs.rs compares them with the running server by reflection.
+ * docs/guide/php-api.md explains it with examples. check.php, beside this file, compares it with a running server.
  */
 
 declare(strict_types=1);
 
 namespace Samovar {
     /**
-     * Makes the application resident: everything above this call ran once, the handler is called for each request.
+     * Makes the application resident: what stands above this call ran once, $handler is called for each request.
      *
-     * A handler without parameter works on the superglobals and echoes. One with a parameter is given a Request. It
-     * may return a string or a Response, which is sent after what it echoed, or nothing.
+     * A handler without a parameter works with the superglobals and echoes. One with a parameter is given a Request.
+     * It may return a string or a Response, which is sent after what it echoed, or nothing.
      *
-     * Returns when the server stops. In a script that is not the front controller the handler answers the one request.
+     * Returns when the server stops. In a script that is not the front controller it calls $handler for the one
+     * request of that script and returns.
+     *
+     * An exception that leaves $handler, and a return value of another type, end the request with 500; they are
+     * reported as PHP reports uncaught exceptions, and are not thrown here.
      *
      * @param callable(): (string|Response|null)|callable(Request): (string|Response|null) $handler
-     * @param int $rollbackEvery must be 0: requests are not rolled back yet
+     * @param int $rollbackEvery must be 0: there is no rollback yet
      *
-     * @throws \Error when called within a handler
+     * @throws \Error when called from within a handler
      * @throws \ValueError when $rollbackEvery is not 0
      */
     function serve(callable $handler, int $rollbackEvery = 0): void
@@ -28,7 +32,9 @@ namespace Samovar {
     }
 
     /**
-     * One request. An object that is kept after its request answers with defaults: empty strings, empty arrays, null.
+     * The request that a handler answers. Made by the server; it cannot be cloned or serialized.
+     *
+     * A Request that is kept longer than its request answers with empty strings, empty arrays and defaults.
      */
     final class Request
     {
@@ -36,12 +42,12 @@ namespace Samovar {
         {
         }
 
-        /** "GET", "POST" … as the client sent it. */
+        /** The method as the client sent it, such as "GET". */
         public function method(): string
         {
         }
 
-        /** The target as it came: path and query, not decoded. */
+        /** The target as the client sent it: path and query, not decoded. */
         public function uri(): string
         {
         }
@@ -51,7 +57,7 @@ namespace Samovar {
         {
         }
 
-        /** The target's query without "?". */
+        /** The target's query without the "?", not decoded. */
         public function queryString(): string
         {
         }
@@ -61,27 +67,31 @@ namespace Samovar {
         {
         }
 
-        /** The host the client asked for, without port. */
+        /** The host the client asked for, without port: $_SERVER['SERVER_NAME']. */
         public function host(): string
         {
         }
 
-        /** Whether it came over TLS, as a trusted proxy says. */
+        /** Whether the client uses HTTPS, as a trusted proxy says. */
         public function isSecure(): bool
         {
         }
 
-        /** The client's address; behind a trusted proxy the one that it forwards. */
+        /** The client's address; behind a trusted proxy the one that the proxy forwards. */
         public function remoteAddress(): string
         {
         }
 
-        /** The request id, as in the logs. */
+        /** The request's id: the one in the logs, in $_SERVER['REQUEST_ID'] and in the answer's X-Request-Id. */
         public function id(): string
         {
         }
 
-        /** A header's value, whatever the case of its name; repeated ones are joined by ", ". */
+        /**
+         * A header's value, whatever the case of $name; values of a repeated header are joined by ", ".
+         *
+         * @return ($default is null ? string|null : string)
+         */
         public function header(string $name, ?string $default = null): ?string
         {
         }
@@ -96,44 +106,49 @@ namespace Samovar {
         }
 
         /**
-         * The parsed query, as $_GET.
+         * The query's variables: $_GET as it came.
          *
-         * @return array<array-key, mixed>
+         * @return array<array-key, string|array<array-key, mixed>>
          */
         public function query(): array
         {
         }
 
         /**
-         * The parsed form of a POST, as $_POST.
+         * The variables of a POST's form: $_POST as it came.
          *
-         * @return array<array-key, mixed>
+         * @return array<array-key, string|array<array-key, mixed>>
          */
         public function form(): array
         {
         }
 
-        /** @return array<array-key, mixed> as $_COOKIE */
+        /**
+         * The cookies: $_COOKIE as it came.
+         *
+         * @return array<array-key, string|array<array-key, mixed>>
+         */
         public function cookies(): array
         {
         }
 
         /**
-         * Uploads, as $_FILES: for move_uploaded_file(). They are deleted when the request ends.
+         * The uploads of a POST's multipart form: $_FILES as it came, for move_uploaded_file(). What was not moved is
+         * deleted when the request ends.
          *
-         * @return array<array-key, mixed>
+         * @return array<array-key, array<string, mixed>>
          */
         public function files(): array
         {
         }
 
-        /** The whole body; empty for multipart forms, whose parts are in form() and files(). */
+        /** The whole body, as often as asked. Empty for a POST's multipart form: see form() and files(). */
         public function body(): string
         {
         }
 
         /**
-         * The body as a readable stream.
+         * The body as a readable stream, for bodies that memory should not hold. It is closed when the request ends.
          *
          * @return resource
          *
@@ -143,53 +158,73 @@ namespace Samovar {
         {
         }
 
-        /** What setAttribute() has put there, for middleware. */
+        /** A value that setAttribute() has put there: how middleware hands things on. */
         public function attribute(string $name, mixed $default = null): mixed
         {
         }
 
+        /** Keeps a value with this request. */
         public function setAttribute(string $name, mixed $value): void
         {
         }
 
-        /** @return array<array-key, mixed> */
+        /**
+         * All attributes.
+         *
+         * @return array<array-key, mixed>
+         */
         public function attributes(): array
         {
         }
 
-        /** @return array<string, string> as $_SERVER, without times and authentication */
+        /**
+         * What $_SERVER holds, but for REQUEST_TIME, REQUEST_TIME_FLOAT and PHP_AUTH_*.
+         *
+         * @return array<string, string>
+         */
         public function server(): array
         {
         }
     }
 
     /**
-     * What a handler may return.
+     * An answer, for a handler to return. It cannot be changed, cloned or serialized.
      */
     final class Response
     {
         /**
-         * @param string|iterable<string>|resource $body an iterable's pieces are sent as they are made
+         * @param string|iterable<string>|resource $body an array's elements are joined; the pieces of any other
+         *     iterable are sent one by one as they are made; a stream is copied
          * @param int $status 200 to 599
-         * @param array<string, string|list<string>> $headers
+         * @param array<string, string|int|float|list<string|int|float>> $headers replace those of header() with the
+         *     same name; a list makes several headers
          *
-         * @throws \TypeError for another body
-         * @throws \ValueError for another status
+         * @throws \TypeError when $body is none of these
+         * @throws \ValueError when $status is out of range
          */
         public function __construct($body = '', int $status = 200, array $headers = [])
         {
         }
 
+        /** The status. */
         public function status(): int
         {
         }
 
-        /** @return array<string, string|list<string>> */
+        /**
+         * The headers as they were given.
+         *
+         * @return array<string, string|int|float|list<string|int|float>>
+         */
         public function headers(): array
         {
         }
 
-        /** @return string|iterable<string>|resource */
+        /**
+         * The body as it was given.
+         *
+         * @return string|iterable<string>|resource
+         */
         public function body(): mixed
         {
         }
@@ -198,20 +233,29 @@ namespace Samovar {
 
 namespace {
     /**
-     * Ends the client's answer while the script goes on. Later output ends the script, unless it ignores user aborts.
+     * Completes the client's answer; the script goes on. What it prints from then on is dropped.
      *
-     * @return bool false when the answer has ended already
+     * @return bool false when the answer is complete already, and at a resident application's boot
      */
     function fastcgi_finish_request(): bool
     {
     }
 
-    /** @return array<string, string> the request's headers, "Content-Type" style */
+    /**
+     * The request's headers, names written as in "Content-Type". Content-Length and Content-Type are there in any
+     * case, empty when the client sent none.
+     *
+     * @return array<string, string>
+     */
     function apache_request_headers(): array
     {
     }
 
-    /** @return array<string, string> the request's headers, "Content-Type" style */
+    /**
+     * The same as apache_request_headers().
+     *
+     * @return array<string, string>
+     */
     function getallheaders(): array
     {
     }

@@ -11,6 +11,7 @@ const DO: &[&str] = &[
     "chdir",
     "umask",
     "putenv",
+    "stat",
     "include-path",
     "random",
     "assert-options",
@@ -55,6 +56,7 @@ pub(crate) fn theme() -> Theme {
         Case::get("server-types", &target("server-types")),
         Case::one("getenv", Request::get(&target("getenv&a=1")).header("X-A", "1")),
         Case::one("getenv of a form", Request::form(&target("getenv"), "a=1")),
+        Case::one("getenv of all", Request::form(&target("getenv-all&a=1"), "b=1")),
         Case::get("extensions", &target("extensions")).differs(
             "each SAPI's own module; Debian's php-fpm leaves pcntl out",
             Is::Own(200, &["\"samovar\"", "\"session\"", "\"Zend OPcache\""]),

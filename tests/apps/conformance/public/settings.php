@@ -67,6 +67,24 @@ $cases = [
         'REQUEST_METHOD', 'QUERY_STRING', 'SCRIPT_NAME', 'HTTP_HOST', 'HTTP_X_A', 'CONTENT_TYPE', 'CONTENT_LENGTH',
         'REMOTE_ADDR', 'GATEWAY_INTERFACE', 'REQUEST_SCHEME', 'REDIRECT_STATUS', 'PHP_SELF', 'HTTPS', 'NONE',
     ])),
+    'getenv-all' => function () use ($show): void {
+        // What is the process's, and what each server has in its own way.
+        $own = ['PATH', 'USER', 'HOME', 'FCGI_ROLE', 'REMOTE_PORT', 'SERVER_PORT', 'SERVER_SOFTWARE', 'REQUEST_ID'];
+        $all = array_diff_key(getenv(), array_flip($own));
+        ksort($all);
+        $show($all);
+    },
+    'stat' => function () use ($show): void {
+        // Another process writes, so that PHP's stat cache does not notice within a request.
+        $file = ini_get('session.save_path') . '/stat';
+        exec('printf x >> ' . escapeshellarg($file));
+        $size = filesize($file);
+        exec('printf x >> ' . escapeshellarg($file));
+        $show($size, filesize($file));
+        if ($size > 1) {
+            unlink($file);
+        }
+    },
     'include-path' => function () use ($show): void {
         $show(set_include_path(__DIR__ . '/sub'), (include 'returns.php'));
     },
