@@ -4,12 +4,23 @@
 
 use std::process::Command;
 
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 18] = [
     "sapi.c",
     "variables.c",
     "user_ini.c",
     "functions.c",
+    "activate.c",
     "resident.c",
+    "reset.c",
+    "checkpoint.c",
+    "inclusion.c",
+    "image.c",
+    "survey.c",
+    "rollback.c",
+    "hot.c",
+    "kernel.c",
+    "reseed.c",
+    "interpose.c",
     "request_object.c",
     "response_object.c",
 ];

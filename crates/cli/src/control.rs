@@ -5,8 +5,9 @@
 
 use anyhow::{Context, Result, bail};
 use samovar_front::FrontHandle;
-use samovar_supervisor::Handle;
+use samovar_supervisor::{Handle, Report};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -38,7 +39,38 @@ pub(crate) struct Status {
     pub(crate) timeouts_total: u64,
     pub(crate) retries_total: u64,
     pub(crate) worker_restarts_total: u64,
+    /// `null` while no application has been booted ahead.
+    pub(crate) image: Option<Image>,
     pub(crate) workers: Vec<Worker>,
+}
+
+/// What the application's boot came to, and what returning to it costs.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Image {
+    pub(crate) mode: String,
+    pub(crate) bytes: u64,
+    pub(crate) regions: u64,
+    pub(crate) shared: bool,
+    pub(crate) boot_ms: f64,
+    /// Of the worker with most.
+    pub(crate) hot_pages: u32,
+    pub(crate) rollbacks_total: u64,
+    pub(crate) rollback_us_p50: f64,
+    pub(crate) rollback_us_p99: f64,
+    pub(crate) refork_total: u64,
+    pub(crate) refork_reasons: BTreeMap<String, u64>,
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// What stands against sharing the booted application or rolling it back.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Finding {
+    pub(crate) kind: String,
+    pub(crate) action: String,
+    pub(crate) what: String,
+    #[serde(rename = "where")]
+    pub(crate) place: String,
+    pub(crate) advice: String,
 }
 
 /// One worker process.
@@ -48,6 +80,8 @@ pub(crate) struct Worker {
     pub(crate) state: String,
     pub(crate) model: String,
     pub(crate) requests: u64,
+    pub(crate) rollbacks: u64,
+    pub(crate) hot_pages: u32,
     pub(crate) rss_bytes: u64,
     pub(crate) age_seconds: f64,
 }
@@ -136,6 +170,8 @@ impl Server {
             state: w.state.name().to_owned(),
             model: w.model.name().to_owned(),
             requests: w.requests,
+            rollbacks: w.rollbacks,
+            hot_pages: w.hot_pages,
             rss_bytes: rss_bytes(w.pid),
             age_seconds: seconds(w.age),
         };
@@ -155,9 +191,36 @@ impl Server {
             timeouts_total: front.timeouts_total,
             retries_total: front.retries_total,
             worker_restarts_total: report.restarts,
+            image: image(&report),
             workers: report.workers.iter().map(worker).collect(),
         }
     }
+}
+
+fn image(report: &Report) -> Option<Image> {
+    let finding = |f: &samovar_supervisor::Finding| Finding {
+        kind: f.kind.clone(),
+        action: f.action.clone(),
+        what: f.what.clone(),
+        place: f.place.clone(),
+        advice: f.advice.clone(),
+    };
+    let reasons = report.refork_reasons.iter().map(|(reason, n)| ((*reason).to_owned(), *n));
+    let us = |ns: u64| (ns as f64 / 100.0).round() / 10.0;
+    report.image.as_ref().map(|image| Image {
+        mode: image.mode.clone(),
+        bytes: image.bytes,
+        regions: image.regions,
+        shared: image.mode == "shared" || image.mode == "resident",
+        boot_ms: (image.boot.as_secs_f64() * 10_000.0).round() / 10.0,
+        hot_pages: report.workers.iter().map(|w| w.hot_pages).max().unwrap_or(0),
+        rollbacks_total: report.rollbacks.count,
+        rollback_us_p50: us(report.rollbacks.p50_ns),
+        rollback_us_p99: us(report.rollbacks.p99_ns),
+        refork_total: report.reforks,
+        refork_reasons: reasons.collect(),
+        findings: report.findings.iter().map(finding).collect(),
+    })
 }
 
 fn seconds(time: Duration) -> f64 {

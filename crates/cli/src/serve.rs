@@ -129,6 +129,15 @@ fn supervisor_settings(settings: &Settings, program: PathBuf) -> samovar_supervi
     if let Some(app) = &settings.front_controller {
         arguments.extend(["--app".to_owned(), app.to_string_lossy().into_owned()]);
     }
+    arguments.extend(["--root".to_owned(), settings.root.to_string_lossy().into_owned()]);
+    if let Some(file) = &settings.checkpoint_after {
+        arguments.extend(["--checkpoint-after".to_owned(), file.to_string_lossy().into_owned()]);
+    }
+    for target in &settings.warmup {
+        arguments.extend(["--warmup".to_owned(), target.clone()]);
+    }
+    let growth = settings.limits.growth_bytes_max.to_string();
+    arguments.extend(["--growth-bytes-max".to_owned(), growth]);
     if let Some(file) = &settings.php_ini {
         arguments.extend(["--php-ini".to_owned(), file.to_string_lossy().into_owned()]);
     }
@@ -141,6 +150,7 @@ fn supervisor_settings(settings: &Settings, program: PathBuf) -> samovar_supervi
     samovar_supervisor::Settings {
         command: TemplateCommand { program, arguments },
         workers: settings.workers,
+        image_errors: settings.image_errors.clone(),
         boot_limit: settings.timeouts.boot,
     }
 }

@@ -1,6 +1,6 @@
 //! `samovar status`: what the running server is doing.
 
-use crate::control::{self, Status};
+use crate::control::{self, Image, Status};
 use anyhow::{Context, Result};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -47,15 +47,18 @@ fn render(status: &Status) -> String {
         s.retries_total,
         s.worker_restarts_total
     );
+    if let Some(image) = &s.image {
+        render_image(image, &mut out);
+    }
     let _ = writeln!(
         out,
-        "\n{:>8}  {:<9} {:<9} {:>10} {:>9} {:>8}",
+        "\n{:>8}  {:<9} {:<10} {:>10} {:>9} {:>8}",
         "PID", "STATE", "MODEL", "REQUESTS", "RSS", "AGE"
     );
     for w in &s.workers {
         let _ = writeln!(
             out,
-            "{:>8}  {:<9} {:<9} {:>10} {:>6} MB {:>8}",
+            "{:>8}  {:<9} {:<10} {:>10} {:>6} MB {:>8}",
             w.pid,
             w.state,
             w.model,
@@ -65,6 +68,43 @@ fn render(status: &Status) -> String {
         );
     }
     out
+}
+
+fn render_image(image: &Image, out: &mut String) {
+    let mode = match image.mode.as_str() {
+        "shared" => "one image, shared by all workers",
+        "resident" => "one boot, shared by all workers, never rolled back",
+        "worker" => "each worker boots by itself",
+        _ => "no image: each request runs the whole script",
+    };
+    let _ = writeln!(
+        out,
+        "image: {mode}  ({} MB, booted in {} ms)",
+        image.bytes / 1_000_000,
+        image.boot_ms
+    );
+    if image.rollbacks_total > 0 {
+        let _ = writeln!(
+            out,
+            "rollbacks {}  p50 {} µs  p99 {} µs  hot pages {}  fresh forks {}{}",
+            image.rollbacks_total,
+            image.rollback_us_p50,
+            image.rollback_us_p99,
+            image.hot_pages,
+            image.refork_total,
+            reasons(image)
+        );
+    }
+    for f in &image.findings {
+        let place = if f.place.is_empty() { String::new() } else { format!(" ({})", f.place) };
+        let _ = writeln!(out, "  {}: {}{place}: {}", f.kind, f.what, f.advice);
+    }
+}
+
+/// ` (child 3, thread 1)`
+fn reasons(image: &Image) -> String {
+    let each: Vec<_> = image.refork_reasons.iter().map(|(why, n)| format!("{why} {n}")).collect();
+    if each.is_empty() { String::new() } else { format!(" ({})", each.join(", ")) }
 }
 
 /// `12s`, `3m20s`, `2h05m`, `4d03h`.

@@ -115,6 +115,22 @@ pub(crate) fn temp_dir(settings: &mut Settings, sources: &Sources) -> Result<(),
     }
 }
 
+/// Below the root, or where the server was started.
+pub(crate) fn checkpoint_after(settings: &mut Settings, _: &Sources) -> Result<(), Wrong> {
+    let Some(file) = &settings.checkpoint_after else { return Ok(()) };
+    let places = [settings.root.join(file), file.clone()];
+    let found = places.iter().find(|p| p.is_file()).and_then(|p| p.canonicalize().ok());
+    if found.is_none() {
+        let root = settings.root.display();
+        return Err((
+            "names no file".to_owned(),
+            format!("a path is looked for below the root `{root}`, then where you are"),
+        ));
+    }
+    settings.checkpoint_after = found;
+    Ok(())
+}
+
 /// A php.ini that is not there would be passed over in silence by PHP.
 pub(crate) fn php_ini(settings: &mut Settings, _: &Sources) -> Result<(), Wrong> {
     let hint = || "`php_ini` takes a file that exists".to_owned();

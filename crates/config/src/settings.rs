@@ -95,6 +95,12 @@ pub struct Settings {
     pub php_ini: Option<PathBuf>,
     /// Directives that override the ini files; no value holds a control character.
     pub define: BTreeMap<String, String>,
+    /// The file whose first inclusion by the front controller ends in a checkpoint: absolute, exists.
+    pub checkpoint_after: Option<PathBuf>,
+    /// Targets of the requests that are made before the image is taken; each begins with `/`.
+    pub warmup: Vec<String>,
+    /// Kinds of findings that end the server instead of a fall-back: words of [`FINDING_KINDS`], or `all`.
+    pub image_errors: Vec<String>,
     /// Caps.
     pub limits: Limits,
     /// Spans of time.
@@ -127,8 +133,23 @@ pub struct Limits {
     pub queue_max: usize,
     /// Further attempts for a request whose worker died before it answered, 0 to 10.
     pub retries_max: usize,
+    /// Growth of a worker's PHP heap after which `Samovar\serve` with a `rollbackEvery` rolls back, bytes.
+    pub growth_bytes_max: u64,
 }
 }
+
+/// What the survey of a booted application can find (crates/worker/csrc/survey.c).
+pub const FINDING_KINDS: &[&str] = &[
+    "connection",
+    "tls",
+    "pipe",
+    "child",
+    "lock",
+    "thread",
+    "timer",
+    "kernel-object",
+    "image",
+];
 
 sheet! {
 /// Spans of time after which the server gives up waiting. Only `answer` may be zero.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::resolve;
 use crate::setting::{Field, Group, Kind, Preset, Setting};
-use crate::settings::{AccessLog, AccessLogFormat, LogFormat, LogLevel, Settings};
+use crate::settings::{AccessLog, AccessLogFormat, FINDING_KINDS, LogFormat, LogLevel, Settings};
 use crate::value;
 
 /// What most settings have in common.
@@ -211,6 +211,64 @@ pub static SETTINGS: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        key: "checkpoint_after",
+        flag: "checkpoint-after",
+        group: Group::Php,
+        value: "FILE",
+        kind: Kind::Text {
+            allowed: "a .php file, absolute or below the root",
+            set: |settings, text, _| {
+                let file = (!text.is_empty()).then(|| PathBuf::from(text));
+                settings.checkpoint_after = file;
+                settings.checkpoint_after.is_some().then_some(())
+            },
+        },
+        default: Preset::Derived("where the application calls Samovar\\checkpoint()"),
+        doc: "Place a checkpoint right after FILE was first included",
+        long: "The front controller is run down to there once; each request continues below it and \
+               is rolled back at its end. WordPress wants wp-load.php here.",
+        finish: Some(resolve::checkpoint_after),
+        ..PLAIN
+    },
+    Setting {
+        key: "warmup",
+        flag: "warmup",
+        group: Group::Php,
+        value: "TARGET",
+        kind: Kind::List {
+            allowed: "a path with its query, such as `/` or `/health?full=1`",
+            clear: |settings| settings.warmup.clear(),
+            push: |settings, text| {
+                let plain = text.starts_with('/') && !text.contains(|c: char| c <= ' ');
+                plain.then(|| settings.warmup.push(text.to_owned()))
+            },
+        },
+        default: Preset::Derived("none"),
+        doc: "A GET request before the image is taken; can be given several times",
+        long: "What the application loads for it, classes above all, is in every worker then.",
+        ..PLAIN
+    },
+    Setting {
+        key: "image_errors",
+        flag: "image-errors",
+        group: Group::Php,
+        value: "KIND",
+        kind: Kind::List {
+            allowed: "`all`, `connection`, `tls`, `pipe`, `child`, `lock`, `thread`, `timer`, \
+                      `kernel-object` or `image`",
+            clear: |settings| settings.image_errors.clear(),
+            push: |settings, text| {
+                let known = text == "all" || FINDING_KINDS.contains(&text);
+                known.then(|| settings.image_errors.push(text.to_owned()))
+            },
+        },
+        default: Preset::Derived("none"),
+        doc: "What must not be open at the checkpoint; can be given several times",
+        long: "Without it the server falls back: workers that boot one by one, or whole scripts. \
+               samovar status names what was found.",
+        ..PLAIN
+    },
+    Setting {
         key: "limits.head_bytes_max",
         flag: "head-bytes-max",
         group: Group::Limits,
@@ -280,6 +338,21 @@ pub static SETTINGS: &[Setting] = &[
         default: Preset::Text("2"),
         doc: "Most further attempts for a request whose worker died",
         long: "Only GET, HEAD and OPTIONS are run again, and only while nothing was answered.",
+        ..PLAIN
+    },
+    Setting {
+        key: "limits.growth_bytes_max",
+        flag: "growth-bytes-max",
+        group: Group::Limits,
+        value: "SIZE",
+        kind: Kind::Size {
+            min: 1 << 20,
+            max: 1 << 40,
+            field: |settings| &mut settings.limits.growth_bytes_max,
+        },
+        default: Preset::Text("32M"),
+        doc: "Most growth of a worker's PHP heap before Samovar\\serve() rolls back",
+        long: "Holds where rollbackEvery is not 0.",
         ..PLAIN
     },
     Setting {

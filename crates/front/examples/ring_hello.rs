@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn work(ring: Ring, index: usize) {
     let life = Incarnation::new(index as u32 + 1).expect("few workers");
     let mut worker = WorkerEnd::new(ring, index, life);
-    while let Take::Request(slot, _) = worker.take(&[Lane::App, Lane::Script]) {
+    while let Take::Request(slot, _) = worker.take(&[Lane::App, Lane::Script], || true) {
         if worker.put_head(slot, 200, HEAD) {
             let _ = worker.write_body(slot, b"Hello, World!");
         }

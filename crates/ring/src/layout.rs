@@ -12,7 +12,7 @@ use crate::word::Word;
 /// First eight bytes of the file.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"SAMOVAR\0");
 /// Version of the layout and of the protocol.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 #[cfg(not(loom))]
 mod limits {
@@ -24,6 +24,8 @@ mod limits {
     pub(crate) const QUEUE_LEN: usize = 4 * SLOTS_MAX;
     /// Queues of a pool.
     pub const LANES: usize = 2;
+    /// Up to 4 s.
+    pub(crate) const ROLLBACK_BUCKETS: usize = 128;
 }
 #[cfg(loom)]
 mod limits {
@@ -31,8 +33,9 @@ mod limits {
     pub const SLOTS_MAX: usize = 2;
     pub(crate) const QUEUE_LEN: usize = 8;
     pub const LANES: usize = 1;
+    pub(crate) const ROLLBACK_BUCKETS: usize = 1;
 }
-pub(crate) use limits::QUEUE_LEN;
+pub(crate) use limits::{QUEUE_LEN, ROLLBACK_BUCKETS};
 pub use limits::{LANES, SLOTS_MAX, WORKERS_MAX};
 
 /// Encoded request head: 64 KiB on the wire, plus the header table and the script's paths.
@@ -211,6 +214,8 @@ pub enum Model {
     Script = 0,
     /// `Samovar\serve` calls a handler for each request.
     Resident = 1,
+    /// The process returns to its image after requests.
+    Checkpoint = 2,
 }
 
 impl Model {
@@ -219,8 +224,97 @@ impl Model {
         match self {
             Model::Script => "script",
             Model::Resident => "resident",
+            Model::Checkpoint => "checkpoint",
         }
     }
+}
+
+impl Model {
+    pub(crate) fn from_bits(bits: u32) -> Model {
+        match bits {
+            1 => Model::Resident,
+            2 => Model::Checkpoint,
+            _ => Model::Script,
+        }
+    }
+}
+
+/// Why a worker asked to be replaced by a fresh fork.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LeaveReason {
+    /// A request left a child process.
+    Child = 1,
+    /// A request left a thread.
+    Thread = 2,
+    /// A request closed a descriptor of the image.
+    Descriptor = 3,
+    /// A connection of the image died, or had bytes left.
+    Connection = 4,
+    /// A request unmapped memory of the image, or changed more of it than can be followed.
+    Mapping = 5,
+    /// A request changed user, limits, root … of the process.
+    Privileges = 6,
+    /// It ran whole scripts, and one of them has a checkpoint.
+    Checkpoint = 7,
+    /// The application cannot go on.
+    Fatal = 8,
+}
+
+impl LeaveReason {
+    /// Lower-case, as in the JSON of `samovar status`.
+    pub fn name(self) -> &'static str {
+        match self {
+            LeaveReason::Child => "child",
+            LeaveReason::Thread => "thread",
+            LeaveReason::Descriptor => "descriptor",
+            LeaveReason::Connection => "connection",
+            LeaveReason::Mapping => "mapping",
+            LeaveReason::Privileges => "privileges",
+            LeaveReason::Checkpoint => "checkpoint",
+            LeaveReason::Fatal => "fatal",
+        }
+    }
+
+    /// The reason of that number.
+    pub fn from_bits(bits: u32) -> Option<LeaveReason> {
+        use LeaveReason as L;
+        let all = [
+            L::Child,
+            L::Thread,
+            L::Descriptor,
+            L::Connection,
+            L::Mapping,
+            L::Privileges,
+            L::Checkpoint,
+            L::Fatal,
+        ];
+        all.into_iter().find(|reason| *reason as u32 == bits)
+    }
+}
+
+/// How long rollbacks took, of all workers together: four buckets per power of two of nanoseconds.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct RollbackTimes {
+    pub(crate) buckets: [AtomicU64; ROLLBACK_BUCKETS],
+}
+
+impl RollbackTimes {
+    pub(crate) fn record(&self, ns: u64) {
+        self.buckets[bucket_of(ns)].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+pub(crate) fn bucket_of(ns: u64) -> usize {
+    let ns = ns.max(4);
+    let power = ns.ilog2();
+    (4 * power as usize + (ns >> (power - 2) & 3) as usize).min(ROLLBACK_BUCKETS - 1)
+}
+
+/// The smallest time of the bucket after this one, ns.
+pub(crate) fn bucket_end(bucket: usize) -> u64 {
+    let (power, quarter) = ((bucket + 1) / 4, (bucket + 1) as u64 % 4);
+    (1 << power) + quarter * (1 << power) / 4
 }
 
 /// One worker's place: it sleeps on `awake`, the rest is for reports.
@@ -235,6 +329,11 @@ pub(crate) struct WorkerCell {
     pub(crate) requests: AtomicU64,
     /// Slot number + 1 of the request it runs, 0 for none.
     pub(crate) slot: AtomicU32,
+    /// Pages that a rollback copies.
+    pub(crate) hot_pages: AtomicU32,
+    pub(crate) rollbacks: AtomicU64,
+    /// A [`LeaveReason`], 0 for none.
+    pub(crate) leave: AtomicU32,
     _pad: u32,
 }
 
@@ -251,6 +350,7 @@ pub(crate) struct Control {
     pub(crate) queues: [Queue; LANES],
     pub(crate) workers: [Line<WorkerCell>; WORKERS_MAX],
     pub(crate) slots: [SlotCell; SLOTS_MAX],
+    pub(crate) rollback_times: Line<RollbackTimes>,
 }
 
 #[cfg(loom)]
@@ -278,6 +378,9 @@ impl Control {
                     incarnation: zero32(),
                     requests: zero64(),
                     slot: zero32(),
+                    hot_pages: zero32(),
+                    rollbacks: zero64(),
+                    leave: zero32(),
                     _pad: 0,
                 })
             }),
@@ -302,6 +405,7 @@ impl Control {
                 answer: Line(Stream::new()),
                 bell: Line(SlotBell { rings: zero32(), waiting: zero32() }),
             }),
+            rollback_times: Line(RollbackTimes { buckets: from_fn(|_| zero64()) }),
         }
     }
 }

@@ -29,11 +29,11 @@ mod worker;
 
 pub use front::{Filling, FrontEnd, Hostile, Progress};
 pub use layout::{
-    BODY_BYTES, LANES, Lane, Ledger, Model, REQUEST_BYTES, SLOTS_MAX, SlotIndex, VERSION,
+    BODY_BYTES, LANES, Lane, LeaveReason, Ledger, Model, REQUEST_BYTES, SLOTS_MAX, SlotIndex, VERSION,
     WORKERS_MAX, WorkerState,
 };
 pub use map::{AttachError, Ring, monotonic_ns};
-pub use repair::{Supervision, WorkerReport};
+pub use repair::{RollbackReport, Supervision, WorkerReport};
 pub use stream::End;
 pub use word::Incarnation;
 pub use worker::{Aborted, Take, WorkerEnd};

@@ -1,6 +1,8 @@
 //! The supervisor's view: cleans up after a dead worker, reports on the living, stops them all.
 
-use crate::layout::{Control, Lane, Model, SlotIndex, WORKERS_MAX, WorkerState};
+use crate::layout::{
+    Control, Lane, LeaveReason, Model, SlotIndex, WORKERS_MAX, WorkerState, bucket_end,
+};
 use crate::map::Ring;
 use crate::os;
 use crate::sync::Ordering;
@@ -24,6 +26,23 @@ pub struct WorkerReport {
     pub model: Model,
     /// Requests finished in this life.
     pub requests: u64,
+    /// Pages that a rollback copies.
+    pub hot_pages: u32,
+    /// Returns to the image in this life.
+    pub rollbacks: u64,
+    /// Why it ended itself, if it said so.
+    pub leave: Option<LeaveReason>,
+}
+
+/// How long all workers' returns to the image took.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RollbackReport {
+    /// How many there were.
+    pub count: u64,
+    /// Median, ns, at most a quarter too high.
+    pub p50_ns: u64,
+    /// 99th percentile, ns, likewise.
+    pub p99_ns: u64,
 }
 
 impl Supervision {
@@ -62,12 +81,33 @@ impl Supervision {
         let cell = &self.ring.control().workers.get(index)?.0;
         Some(WorkerReport {
             state: WorkerState::from_bits(cell.state.load(Ordering::Relaxed)),
-            model: match cell.model.load(Ordering::Relaxed) {
-                1 => Model::Resident,
-                _ => Model::Script,
-            },
+            model: Model::from_bits(cell.model.load(Ordering::Relaxed)),
             requests: cell.requests.load(Ordering::Relaxed),
+            hot_pages: cell.hot_pages.load(Ordering::Relaxed),
+            rollbacks: cell.rollbacks.load(Ordering::Relaxed),
+            leave: LeaveReason::from_bits(cell.leave.load(Ordering::SeqCst)),
         })
+    }
+
+    /// What all workers' rollbacks took, since the server began.
+    pub fn rollbacks(&self) -> RollbackReport {
+        let times = &self.ring.control().rollback_times.0.buckets;
+        let counts: Vec<u64> = times.iter().map(|b| b.load(Ordering::Relaxed)).collect();
+        // Workers write these words: a sum may overflow without harm.
+        let count = counts.iter().fold(0u64, |sum, n| sum.wrapping_add(*n));
+        let quantile = |share: f64| {
+            let wanted = (count as f64 * share).ceil() as u64;
+            let mut seen = 0u64;
+            let at = counts.iter().position(|n| {
+                seen = seen.wrapping_add(*n);
+                seen >= wanted
+            });
+            at.map_or(0, bucket_end)
+        };
+        if count == 0 {
+            return RollbackReport::default();
+        }
+        RollbackReport { count, p50_ns: quantile(0.5), p99_ns: quantile(0.99) }
     }
 
     /// Requests waiting in `lane`: a hint, for status and scaling.

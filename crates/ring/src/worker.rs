@@ -4,7 +4,7 @@
 //! the others see then, and `repair` cleans up the rest.
 
 use crate::layout::{
-    ANSWER_BYTES, BODY_BYTES, Control, HEAD_BYTES, Lane, Ledger, Model, SlotCell, SlotIndex,
+    ANSWER_BYTES, BODY_BYTES, Control, HEAD_BYTES, Lane, LeaveReason, Ledger, Model, SlotCell, SlotIndex,
     WORKERS_MAX, WorkerCell, WorkerState,
 };
 use crate::map::{Part, Ring};
@@ -28,6 +28,8 @@ pub enum Take {
     Request(SlotIndex, u64),
     /// The server shuts down.
     Stop,
+    /// The caller must not take another.
+    Refused,
 }
 
 /// The worker's end of the ring, with the position of the answer it is writing.
@@ -55,6 +57,9 @@ impl WorkerEnd {
         cell.requests.store(0, Ordering::Relaxed);
         cell.slot.store(0, Ordering::Relaxed);
         cell.model.store(Model::Script as u32, Ordering::Relaxed);
+        cell.hot_pages.store(0, Ordering::Relaxed);
+        cell.rollbacks.store(0, Ordering::Relaxed);
+        cell.leave.store(0, Ordering::Relaxed);
         WorkerEnd { ring, index, me, begun: false, body_read: 0, answer_written: 0, joined: 0 }
     }
 
@@ -76,11 +81,29 @@ impl WorkerEnd {
         self.cell().model.store(model as u32, Ordering::SeqCst);
     }
 
+    /// For `samovar status`: a return to the image took `ns` and copied `pages` pages.
+    pub fn report_rollback(&self, ns: u64, pages: usize) {
+        let cell = self.cell();
+        cell.rollbacks.fetch_add(1, Ordering::Relaxed);
+        cell.hot_pages.store(u32::try_from(pages).unwrap_or(u32::MAX), Ordering::Relaxed);
+        self.ring.control().rollback_times.0.record(ns);
+    }
+
+    /// For the supervisor: why this process ends now.
+    pub fn report_leave(&self, reason: LeaveReason) {
+        self.cell().leave.store(reason as u32, Ordering::SeqCst);
+    }
+
     /// Waits for the oldest request of `lanes` and takes it; wakes the next worker if more wait.
-    pub fn take(&mut self, lanes: &[Lane]) -> Take {
+    ///
+    /// `may_take` is asked before each attempt, at least once a second.
+    pub fn take(&mut self, lanes: &[Lane], mut may_take: impl FnMut() -> bool) -> Take {
         self.join(lanes);
         let control = self.ring.control();
         loop {
+            if !may_take() {
+                return Take::Refused;
+            }
             if control.stop.0.load(Ordering::Acquire) != 0 {
                 return Take::Stop;
             }
@@ -104,7 +127,8 @@ impl WorkerEnd {
         }
     }
 
-    fn join(&mut self, lanes: &[Lane]) {
+    /// Says which lanes this worker serves: from now on it may be woken for them.
+    pub fn join(&mut self, lanes: &[Lane]) {
         let wanted = lanes.iter().fold(0u8, |bits, lane| bits | 1 << *lane as u8);
         if wanted == self.joined {
             return;

@@ -10,6 +10,6 @@ pub mod state;
 mod template;
 
 pub use run::{
-    Command, Ended, Failed, Handle, Hooks, Report, Running, Settings, TemplateCommand, WorkerLine,
+    Command, Ended, Failed, Finding, Handle, Hooks, Image, Report, Running, Settings, TemplateCommand, WorkerLine,
     run,
 };

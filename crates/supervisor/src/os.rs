@@ -137,7 +137,7 @@ pub(crate) fn send(fd: RawFd, text: &str) -> io::Result<()> {
 
 /// Receives one message if one is there; an empty one is the end.
 pub(crate) fn receive(fd: RawFd) -> io::Result<Option<String>> {
-    let mut buffer = [0u8; 512];
+    let mut buffer = [0u8; 4096];
     // SAFETY: a live buffer with its length; does not block.
     let len =
         unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), libc::MSG_DONTWAIT) };

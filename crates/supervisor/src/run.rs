@@ -3,8 +3,10 @@
 use crate::os::{self, Signal, Signals};
 use crate::state::{Action, Event, Role, State};
 use crate::template::{Message, Template};
-use samovar_ring::{Lane, Model, Ring, Supervision, WorkerState};
-use std::collections::VecDeque;
+use samovar_ring::{
+    Lane, LeaveReason, Model, Ring, RollbackReport, Supervision, WorkerState,
+};
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,10 +14,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
-pub use crate::template::TemplateCommand;
+pub use crate::template::{Finding, Image, TemplateCommand};
 
 /// How often the machine is asked without an event: backoffs end, models change.
 const TICK: Duration = Duration::from_millis(100);
+/// Exit status of a worker that wants a successor at once (crates/worker/csrc/boundary.h).
+const EXIT_REPLACE: i32 = 83;
+/// Most findings that are kept for `samovar status`.
+const FINDINGS_MAX: usize = 32;
 /// Between "the workers may leave" and SIGKILL.
 const LEAVE_LIMIT: Duration = Duration::from_secs(10);
 
@@ -28,6 +34,8 @@ pub struct Settings {
     pub workers: usize,
     /// How long the first boot may take before the server is called ready without it.
     pub boot_limit: Duration,
+    /// Kinds of findings that end the server instead of a fall-back; `all` for each.
+    pub image_errors: Vec<String>,
 }
 
 /// What other threads tell the supervisor.
@@ -57,6 +65,10 @@ pub struct WorkerLine {
     pub model: Model,
     /// Requests finished in this life.
     pub requests: u64,
+    /// Pages that a rollback of it copies.
+    pub hot_pages: u32,
+    /// Its returns to the image.
+    pub rollbacks: u64,
     /// Time since the fork.
     pub age: Duration,
 }
@@ -70,10 +82,24 @@ pub struct Report {
     pub restarts: u64,
     /// Templates started; 0 before the first is ready.
     pub generation: u64,
+    /// What the boot came to; `None` before one has ended.
+    pub image: Option<Image>,
+    /// What stands against sharing or rolling it back.
+    pub findings: Vec<Finding>,
+    /// What the returns to the image took.
+    pub rollbacks: RollbackReport,
+    /// Workers that left for a fresh fork.
+    pub reforks: u64,
+    /// Of these, how many for which reason.
+    pub refork_reasons: BTreeMap<&'static str, u64>,
 }
 
 #[derive(Debug, Default)]
 struct Snapshot {
+    image: Option<Image>,
+    findings: Vec<Finding>,
+    reforks: u64,
+    refork_reasons: BTreeMap<&'static str, u64>,
     processes: Vec<(usize, i32, Instant)>,
     restarts: u64,
     generation: u64,
@@ -97,7 +123,7 @@ impl Handle {
 
     /// The workers as they are now.
     pub fn report(&self) -> Report {
-        let snapshot = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        let snapshot = self.snapshot();
         let now = Instant::now();
         let line = |(index, pid, since): &(usize, i32, Instant)| {
             let report = self.supervision.report(*index)?;
@@ -106,6 +132,8 @@ impl Handle {
                 state: report.state,
                 model: report.model,
                 requests: report.requests,
+                hot_pages: report.hot_pages,
+                rollbacks: report.rollbacks,
                 age: now - *since,
             })
         };
@@ -113,7 +141,16 @@ impl Handle {
             workers: snapshot.processes.iter().filter_map(line).collect(),
             restarts: snapshot.restarts,
             generation: snapshot.generation,
+            image: snapshot.image.clone(),
+            findings: snapshot.findings.clone(),
+            rollbacks: self.supervision.rollbacks(),
+            reforks: snapshot.reforks,
+            refork_reasons: snapshot.refork_reasons.clone(),
         }
+    }
+
+    fn snapshot(&self) -> std::sync::MutexGuard<'_, Snapshot> {
+        self.snapshot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -127,6 +164,8 @@ pub enum Failed {
         /// From `wait`.
         status: i32,
     },
+    /// The boot left something open that the settings forbid.
+    Finding(Finding),
 }
 
 /// How a run came to its end.
@@ -139,14 +178,22 @@ pub enum Ended {
 }
 
 impl std::fmt::Display for Failed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Failed::Io(error) => write!(f, "{error}"),
+            Failed::Io(error) => write!(to, "{error}"),
             Failed::Template { status } => write!(
-                f,
+                to,
                 "the PHP process {} before it was ready\nhint: its messages stand above; \
                  check php.ini, --define and the extensions",
                 describe(*status)
+            ),
+            Failed::Finding(f) => write!(
+                to,
+                "the application cannot be rolled back as `image_errors` wants it: {}{} ({})\nhint: {}",
+                f.what,
+                if f.place.is_empty() { String::new() } else { format!(", opened at {}", f.place) },
+                f.kind,
+                f.advice
             ),
         }
     }
@@ -328,18 +375,56 @@ impl Supervisor<'_> {
                     }
                     self.events.push_back(event);
                 }
-                Message::Died { pid, status } => self.worker_died(pid, status),
+                Message::Died { pid, status } => self.worker_ended(pid, status),
+                Message::Image(image) => self.image_is(image),
+                Message::Finding(finding) => self.found(finding)?,
                 Message::Unknown(text) => warn!(text, "the template said something unknown"),
             }
         }
         Ok(())
     }
 
-    fn worker_died(&mut self, pid: i32, status: i32) {
+    /// The boot of a new image process begins with its findings, and ends with what came of it.
+    fn image_is(&mut self, image: Image) {
+        info!(mode = image.mode, bytes = image.bytes, boot = ?image.boot, "the application has booted");
+        self.running.handle.snapshot().image = Some(image);
+    }
+
+    fn found(&mut self, finding: Finding) -> Result<(), Failed> {
+        let Finding { kind, action, what, place, advice } = &finding;
+        let errors = &self.settings.image_errors;
+        let forbidden = action != "note" && errors.iter().any(|e| e == kind || e == "all");
+        if forbidden && self.ready != Readiness::Ready {
+            return Err(Failed::Finding(finding));
+        }
+        warn!(kind, action, opened = place, hint = advice, "the booted application holds {what}");
+        let mut snapshot = self.running.handle.snapshot();
+        if snapshot.findings.len() == FINDINGS_MAX {
+            snapshot.findings.remove(0);
+        }
+        snapshot.findings.retain(|f| *f != finding);
+        snapshot.findings.push(finding);
+        Ok(())
+    }
+
+    fn worker_ended(&mut self, pid: i32, status: i32) {
+        if libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == EXIT_REPLACE {
+            self.worker_left(pid);
+            return;
+        }
         if self.stop_by.is_none() {
             warn!(pid, "worker {}", describe(status));
         }
         self.events.push_back(Event::WorkerDied { pid });
+    }
+
+    fn worker_left(&mut self, pid: i32) {
+        let index = self.processes().find(|(_, p, _)| *p == pid).map(|(index, ..)| index);
+        let report = index.and_then(|index| self.supervision.report(index));
+        let reason = report.and_then(|r| r.leave).map_or("unknown", LeaveReason::name);
+        info!(pid, reason, "a worker makes room for a fresh one");
+        *self.running.handle.snapshot().refork_reasons.entry(reason).or_default() += 1;
+        self.events.push_back(Event::WorkerLeft { pid, served: report.is_some_and(|r| r.requests > 0) });
     }
 
     /// Our own children: the template, and orphans of a template that died.
@@ -357,7 +442,7 @@ impl Supervisor<'_> {
                 }
                 self.events.push_back(Event::TemplateDied);
             } else {
-                self.events.push_back(Event::WorkerDied { pid });
+                self.worker_ended(pid, status);
             }
         }
         Ok(())
@@ -412,11 +497,11 @@ impl Supervisor<'_> {
     }
 
     fn publish(&self) {
-        let mut snapshot =
-            self.running.handle.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut snapshot = self.running.handle.snapshot();
         snapshot.processes.clear();
         snapshot.processes.extend(self.processes());
         snapshot.restarts = self.state.restarts();
+        snapshot.reforks = self.state.reforks();
         let started = u64::from(self.ready != Readiness::Starting);
         snapshot.generation = started + self.state.template_restarts();
     }
@@ -425,7 +510,7 @@ impl Supervisor<'_> {
     /// and scripts beside it may have lost their last worker.
     fn look_at_models(&mut self) {
         let resident = |(index, ..): (usize, i32, Instant)| {
-            self.supervision.report(index).is_some_and(|r| r.model == Model::Resident)
+            self.supervision.report(index).is_some_and(|r| r.model != Model::Script)
         };
         if !self.state.is_resident() && self.processes().any(resident) {
             self.events.push_back(Event::Resident);

@@ -39,6 +39,13 @@ pub enum Event {
         /// Its process.
         pid: i32,
     },
+    /// A worker process has left, and wants a successor at once.
+    WorkerLeft {
+        /// Its process.
+        pid: i32,
+        /// It had answered a request before: whoever leaves without having done any work waits like one that died.
+        served: bool,
+    },
     /// A worker reports that the application is resident.
     Resident,
     /// Requests for scripts beside a resident front controller have nobody to run them.
@@ -173,6 +180,7 @@ pub struct State {
     next: Incarnation,
     stopping: bool,
     restarts: u64,
+    reforks: u64,
     template_restarts: u64,
 }
 
@@ -190,6 +198,7 @@ impl State {
             next: Incarnation::FIRST,
             stopping: false,
             restarts: 0,
+            reforks: 0,
             template_restarts: 0,
         }
     }
@@ -202,6 +211,11 @@ impl State {
     /// Workers that died and were replaced.
     pub fn restarts(&self) -> u64 {
         self.restarts
+    }
+
+    /// Workers that left for a fresh fork.
+    pub fn reforks(&self) -> u64 {
+        self.reforks
     }
 
     /// How often the template was started after the first time.
@@ -226,7 +240,10 @@ impl State {
             Event::TemplateDied => self.template_died(now, &mut actions),
             Event::Forked { index, incarnation, pid } => self.forked(index, incarnation, pid, now),
             Event::ForkFailed { index } => self.fork_failed(index, now),
-            Event::WorkerDied { pid } => self.worker_died(pid, now, &mut actions),
+            Event::WorkerDied { pid } => self.worker_died(pid, None, now, &mut actions),
+            Event::WorkerLeft { pid, served } => {
+                self.worker_died(pid, Some(served), now, &mut actions);
+            }
             Event::Resident => self.resident = true,
             Event::ScriptsWait => self.add_script_workers(now),
             Event::Kill { incarnation } => self.kill(incarnation, &mut actions),
@@ -275,15 +292,26 @@ impl State {
         }
     }
 
-    fn worker_died(&mut self, dead: i32, now: Instant, actions: &mut Vec<Action>) {
+    /// `left`: it left by itself, having served or not.
+    fn worker_died(
+        &mut self,
+        dead: i32,
+        left: Option<bool>,
+        now: Instant,
+        actions: &mut Vec<Action>,
+    ) {
         for (index, place) in self.places.iter_mut().enumerate() {
             let Life::Alive { incarnation, pid, since } = place.life else { continue };
             if pid != dead {
                 continue;
             }
-            place.short_lives = count_short(place.short_lives, now - since);
+            place.short_lives = match left {
+                Some(true) => 0,
+                _ => count_short(place.short_lives, now - since),
+            };
             place.life = Life::Waiting { until: now + backoff(place.short_lives) };
-            self.restarts += u64::from(!self.stopping);
+            self.restarts += u64::from(!self.stopping && left.is_none());
+            self.reforks += u64::from(left.is_some());
             actions.push(Action::Repair { index, incarnation });
         }
     }
@@ -425,6 +453,21 @@ mod tests {
             ]
         );
         assert_eq!(bench.state.restarts(), 1);
+    }
+
+    #[test]
+    fn a_worker_that_leaves_is_no_restart_and_waits_only_if_it_did_nothing() {
+        let mut bench = Bench::started(1);
+        for _ in 0..5 {
+            let actions = bench.step(Event::WorkerLeft { pid: 100, served: true });
+            assert!(matches!(actions[1], Action::Fork { .. }), "{actions:?}");
+            bench.confirm(&actions);
+        }
+        assert_eq!((bench.state.restarts(), bench.state.reforks()), (0, 5));
+        let mut actions = bench.step(Event::WorkerLeft { pid: 100, served: false });
+        bench.confirm(&actions);
+        actions = bench.step(Event::WorkerLeft { pid: 100, served: false });
+        assert_eq!(actions.len(), 1, "only the repair: {actions:?}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 /// How `samovar-php` is started.
 #[derive(Clone, Debug)]
@@ -18,6 +19,35 @@ pub struct TemplateCommand {
     pub program: PathBuf,
     /// Arguments beside the descriptors: application, ini settings …
     pub arguments: Vec<String>,
+}
+
+/// What the application's boot came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Image {
+    /// `shared`: workers are forked from the image; `resident`: from the booted application, without rollback;
+    /// `worker`: each boots by itself; `script`: there is none.
+    pub mode: String,
+    /// Bytes of memory in it.
+    pub bytes: u64,
+    /// Mappings in it.
+    pub regions: u64,
+    /// What the boot took.
+    pub boot: Duration,
+}
+
+/// One thing that the boot has left open. Texts come from the application's process: for people only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// A word, as `connection`.
+    pub kind: String,
+    /// `note`, or the fall-back: `worker`, `script`.
+    pub action: String,
+    /// What it is.
+    pub what: String,
+    /// `file:line` that opened it, or empty.
+    pub place: String,
+    /// What to do about it.
+    pub advice: String,
 }
 
 /// A running template.
@@ -34,6 +64,10 @@ pub(crate) enum Message {
     Logged(Event, String),
     /// A worker's end, with its wait status.
     Died { pid: i32, status: i32 },
+    /// What the booted application is.
+    Image(Image),
+    /// What stands against sharing or rolling back the booted application.
+    Finding(Finding),
     /// Nothing that we know.
     Unknown(String),
 }
@@ -87,9 +121,36 @@ impl Template {
     }
 }
 
+fn parse_finding(text: &str) -> Option<Finding> {
+    let mut fields = text.split('\t').map(str::to_owned);
+    let mut next = || fields.next();
+    Some(Finding {
+        kind: next()?,
+        action: next()?,
+        what: next()?,
+        place: next()?,
+        advice: next()?,
+    })
+}
+
+fn parse_image<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<Image> {
+    Some(Image {
+        mode: words.next()?.to_owned(),
+        bytes: words.next()?.parse().ok()?,
+        regions: words.next()?.parse().ok()?,
+        boot: Duration::from_micros(words.next()?.parse().ok()?),
+    })
+}
+
 fn parse(text: &str) -> Option<Message> {
+    if let Some(finding) = text.strip_prefix("finding ") {
+        return parse_finding(finding).map(Message::Finding);
+    }
     let mut words = text.split(' ');
     let kind = words.next()?;
+    if kind == "image" {
+        return parse_image(words).map(Message::Image);
+    }
     if kind == "ready" {
         let version = words.next()?;
         let resident = words.next()? == "resident";
@@ -132,7 +193,10 @@ mod tests {
             Some(Message::Event(Event::Forked { index: 3, pid: 4711, .. }))
         ));
         assert!(matches!(parse("died 3 7 4711 9"), Some(Message::Died { pid: 4711, status: 9 })));
-        for garbage in ["", "forked", "forked 3 0 1", "forked 3 99999999 1", "dance 1 2 3"] {
+        assert!(matches!(parse("image shared 12 3 4"), Some(Message::Image(_))));
+        let finding = parse("finding tls\tscript\ta connection to x\ta.php:3\topen it later");
+        assert!(matches!(finding, Some(Message::Finding(f)) if f.place == "a.php:3"));
+        for garbage in ["image shared", "finding a\tb", "", "forked", "forked 3 0 1", "forked 3 99999999 1", "dance 1 2 3"] {
             assert!(parse(garbage).is_none(), "{garbage}");
         }
     }

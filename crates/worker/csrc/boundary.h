@@ -5,6 +5,7 @@
 #ifndef SAMOVAR_BOUNDARY_H
 #define SAMOVAR_BOUNDARY_H
 
+#include <stdbool.h>
 #include "request.h"
 
 /* ---- Rust calls C -------------------------------------------------------------------------- */
@@ -14,6 +15,9 @@ typedef struct {
     const char
         *ini_entries; /* lines `key=value`, stronger than every file; must outlive the process */
     const char *app_script; /* the front controller, "" for none */
+    const char *root;       /* the document root */
+    const char *checkpoint_after; /* a file whose first inclusion ends in a checkpoint, "" for none */
+    size_t growth_bytes_max; /* of PHP's heap, after which serve() rolls back */
 } samovar_options;
 
 /* Starts the engine once, in the template. 0, or -1 after PHP has said why. */
@@ -33,16 +37,25 @@ enum {
 /* Runs the script of the request `head` (script model); stays inside when it becomes resident.
  * The request is finished when this returns. */
 int samovar_php_run(const samovar_head *head);
-/* Runs the front controller without a request, for its Samovar\serve() to take some.
- * SAMOVAR_RUN_DONE: it ended without calling serve(). */
-int samovar_php_boot(void);
+/* Runs the front controller without a request, for its Samovar\serve() or checkpoint() to take some.
+ * SAMOVAR_RUN_DONE: it ended without calling either. */
+int samovar_php_boot(int place);
+
+/* Where the front controller runs, and so what Samovar\\checkpoint() and serve() mean in it. */
+enum {
+    SAMOVAR_RUNS_SCRIPTS = 0, /* a worker that runs whole scripts */
+    SAMOVAR_BOOTS_IMAGE = 1,  /* the process that the workers are forked from */
+    SAMOVAR_BOOTS_WORKER = 2  /* a worker that boots by itself */
+};
+/* Exit status of a worker that is to be replaced at once (life.rs). */
+enum { SAMOVAR_EXIT_REPLACE = 83 };
 
 /* ---- C calls Rust -------------------------------------------------------------------------- */
 
 /* Resident model: waits for the next request; NULL when the server stops. */
 const samovar_head *samovar_take(void);
-/* The application has called Samovar\serve(). */
-void samovar_resident(void);
+/* The application waits for requests in Samovar\serve() or below its checkpoint. */
+void samovar_resident(bool rolls_back);
 /* Reads the request body; 0 at its end, or when the client has gone. Blocks. */
 size_t samovar_read_body(char *to, size_t room);
 /* Sets the answer's head: lines "Name: value\n". 0, or -1 when they are too long. */
@@ -61,6 +74,26 @@ int samovar_is_cancelled(void);
 void samovar_finish(size_t peak_bytes);
 /* CPU time that this worker's requests have used so far, ns. No system call. */
 uint64_t samovar_cpu_ns(void);
+/* What the survey of a booted process has found; all texts may be cut. */
+void samovar_finding(const char *kind, const char *action, const char *what, const char *where,
+                     const char *advice);
+/* In the image process: says what kind of image there is. "shared": stays and forks, and returns in
+ * each worker. Any other: ends the process. In a worker that boots by itself it only returns. */
+void samovar_image_is(const char *mode, size_t bytes, size_t regions);
+/* Memory for what a rollback must not bring back (image.c). NULL: none. */
+void *samovar_shared_memory(size_t len);
+/* A rollback has taken `ns` and copied `pages` pages. */
+void samovar_rolled_back(uint64_t ns, size_t pages);
+/* A script that runs whole has called checkpoint(): its worker leaves after the request. */
+void samovar_met_checkpoint(void);
+/* Notes why this worker leaves (leave_reason in image.h). */
+void samovar_leave(int reason);
+/* The next warm-up request, NULL after the last. Valid for the life of the process. */
+const samovar_head *samovar_next_warmup(void);
+/* 1: this process runs a warm-up request, whose answer nobody reads. */
+extern bool samovar_warming;
+/* C, called by Rust before a request is taken: 0 when this worker must not take one. */
+int samovar_may_take(void);
 /* One message for the log, with the id of the request ("" for none). */
 void samovar_log(const char *message, size_t len, const char *request_id);
 

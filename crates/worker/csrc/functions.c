@@ -4,10 +4,14 @@
 #include <php_output.h>
 #include <ext/standard/info.h>
 #include <ext/standard/head.h>
+#if PHP_VERSION_ID >= 80200
+#include <ext/random/php_random.h>
+#endif
 
 void samovar_swap_sapi_name(void);
 size_t samovar_peak_bytes;
 bool samovar_cwd_changed;
+HashTable *samovar_seeded_engines;
 bool samovar_filter_input_filled;
 
 PHP_FUNCTION(fastcgi_finish_request) {
@@ -32,25 +36,27 @@ PHP_FUNCTION(apache_request_headers) {
 
 enum { WRAPPED_MAX = 8 };
 static struct {
+    const zend_class_entry *scope;
     const char *name;
     zif_handler inner;
 } wrapped[WRAPPED_MAX];
 static int wrapped_count;
 
-static zif_handler inner_of(const zend_execute_data *call) {
-    const char *name = ZSTR_VAL(call->func->common.function_name);
+static void call_inner(INTERNAL_FUNCTION_PARAMETERS) {
+    const zend_function *called = execute_data->func;
+    const char *name = ZSTR_VAL(called->common.function_name);
     for (int i = 0; i < wrapped_count; i++) {
-        if (strcmp(wrapped[i].name, name) == 0) {
-            return wrapped[i].inner;
+        if (wrapped[i].scope == called->common.scope && strcmp(wrapped[i].name, name) == 0) {
+            wrapped[i].inner(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+            return;
         }
     }
-    return NULL;
 }
 
 /* The resident model puts the working directory back, but only after a request that changed it. */
 static ZEND_NAMED_FUNCTION(wrapped_chdir) {
     samovar_cwd_changed = true;
-    inner_of(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+    call_inner(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 }
 
 static ZEND_NAMED_FUNCTION(wrapped_filter) {
@@ -58,12 +64,28 @@ static ZEND_NAMED_FUNCTION(wrapped_filter) {
         samovar_filter_input_filled = true;
         samovar_fill_filter_input();
     }
-    inner_of(execute_data)(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+    call_inner(INTERNAL_FUNCTION_PARAM_PASSTHRU);
 }
 
-static void wrap(const char *name, zif_handler outer) {
-    zend_function *f = zend_hash_str_find_ptr(CG(function_table), name, strlen(name));
+/* Engines with a seed of their own keep to it in every request; reseed.c leaves them alone. */
+static ZEND_NAMED_FUNCTION(wrapped_engine) {
+    if (ZEND_NUM_ARGS() > 0 && Z_TYPE_P(ZEND_CALL_ARG(execute_data, 1)) != IS_NULL) {
+        if (!samovar_seeded_engines) {
+            ALLOC_HASHTABLE(samovar_seeded_engines);
+            zend_hash_init(samovar_seeded_engines, 8, NULL, NULL, 0);
+        }
+        zval yes;
+        ZVAL_TRUE(&yes);
+        zend_hash_index_update(samovar_seeded_engines, Z_OBJ_HANDLE(EX(This)), &yes);
+    }
+    call_inner(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+}
+
+static void wrap(const zend_class_entry *scope, const char *name, zif_handler outer) {
+    const HashTable *table = scope ? &scope->function_table : CG(function_table);
+    zend_function *f = zend_hash_str_find_ptr(table, name, strlen(name));
     if (f && f->type == ZEND_INTERNAL_FUNCTION && wrapped_count < WRAPPED_MAX) {
+        wrapped[wrapped_count].scope = scope;
         wrapped[wrapped_count].name = name;
         wrapped[wrapped_count++].inner = f->internal_function.handler;
         f->internal_function.handler = outer;
@@ -71,10 +93,15 @@ static void wrap(const char *name, zif_handler outer) {
 }
 
 void samovar_wrap_functions(void) {
-    wrap("chdir", wrapped_chdir);
-    wrap("filter_input", wrapped_filter);
-    wrap("filter_input_array", wrapped_filter);
-    wrap("filter_has_var", wrapped_filter);
+    wrap(NULL, "chdir", wrapped_chdir);
+    wrap(NULL, "filter_input", wrapped_filter);
+    wrap(NULL, "filter_input_array", wrapped_filter);
+    wrap(NULL, "filter_has_var", wrapped_filter);
+#if PHP_VERSION_ID >= 80200
+    wrap(random_ce_Random_Engine_Mt19937, "__construct", wrapped_engine);
+    wrap(random_ce_Random_Engine_PcgOneseq128XslRr64, "__construct", wrapped_engine);
+    wrap(random_ce_Random_Engine_Xoshiro256StarStar, "__construct", wrapped_engine);
+#endif
 }
 
 /* ---- the module ---------------------------------------------------------------------------- */
@@ -83,13 +110,20 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_bool, 0, 0, _IS_BOOL, 0)
 ZEND_END_ARG_INFO()
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_array, 0, 0, IS_ARRAY, 0)
 ZEND_END_ARG_INFO()
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_checkpoint, 0, 0, IS_VOID, 0)
+ZEND_END_ARG_INFO()
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_warmup, 0, 1, IS_VOID, 0)
+ZEND_ARG_TYPE_INFO(0, work, IS_CALLABLE, 0)
+ZEND_END_ARG_INFO()
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_serve, 0, 1, IS_VOID, 0)
 ZEND_ARG_TYPE_INFO(0, handler, IS_CALLABLE, 0)
 ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, rollbackEvery, IS_LONG, 0, "0")
 ZEND_END_ARG_INFO()
 
 static const zend_function_entry functions[] = {
+    ZEND_NS_FENTRY("Samovar", checkpoint, ZEND_FN(Samovar_checkpoint), arginfo_checkpoint, 0)
     ZEND_NS_FENTRY("Samovar", serve, ZEND_FN(Samovar_serve), arginfo_serve, 0)
+    ZEND_NS_FENTRY("Samovar", warmup, ZEND_FN(Samovar_warmup), arginfo_warmup, 0)
         PHP_FE(fastcgi_finish_request, arginfo_bool) PHP_FE(apache_request_headers, arginfo_array)
             PHP_FALIAS(getallheaders, apache_request_headers, arginfo_array) PHP_FE_END};
 
@@ -109,6 +143,7 @@ static PHP_RINIT_FUNCTION(samovar) {
     (void)module_number;
     samovar_filter_input_filled = false;
     samovar_cwd_changed = false;
+    samovar_seeded_engines = NULL;
     return SUCCESS;
 }
 

@@ -17,7 +17,13 @@ extern bool samovar_answered;
 /* sapi.c */
 void samovar_fill_request_info(const samovar_head *r);
 void samovar_note(const char *format, ...) ZEND_ATTRIBUTE_FORMAT(printf, 1, 2);
-extern const char *samovar_app_script;
+extern const char *samovar_app_script, *samovar_root;
+/* PHP's heap may grow by this much before Samovar\serve() rolls back, bytes. */
+extern size_t samovar_growth_bytes_max;
+/* Output of above the checkpoint is the beginning of every answer. */
+void samovar_replay_early_output(void);
+/* It has no reader: it goes to the log. */
+void samovar_log_early_output(void);
 
 /* variables.c */
 void samovar_variables_startup(void);
@@ -33,8 +39,29 @@ void samovar_wrap_functions(void);
 extern bool samovar_filter_input_filled;
 /* A script called chdir() since this was last cleared. */
 extern bool samovar_cwd_changed;
+/* Handles of random engines that were made with a seed of their own; NULL: none. */
+extern HashTable *samovar_seeded_engines;
 /* Peak of the request's memory, taken before PHP resets it. */
 extern size_t samovar_peak_bytes;
+
+/* activate.c */
+void samovar_activate_startup(void);
+/* Begins a request of a booted application: for Samovar\serve(), and below a checkpoint. */
+void samovar_activate(void);
+void samovar_activate_below(void);
+/* The session is closed, input filters and compression are forgotten. */
+void samovar_deactivate_modules(void);
+bool samovar_has_sessions(void);
+/* Somebody else has touched the time limit's timer. */
+void samovar_forget_time_limit(void);
+
+/* reset.c */
+void samovar_reset_save(void);
+void samovar_reset(void);
+void samovar_reset_drop(void);
+/* Shutdown functions registered at boot run after the request's own. */
+void samovar_reset_undo_shutdown_functions(void);
+void samovar_reset_session(void);
 
 /* resident.c */
 ZEND_FUNCTION(Samovar_serve);
@@ -42,6 +69,27 @@ ZEND_FUNCTION(Samovar_serve);
 extern bool samovar_serving;
 /* SAMOVAR_RUN_*: how the last run ended. */
 extern int samovar_outcome;
+
+/* checkpoint.c */
+ZEND_FUNCTION(Samovar_checkpoint);
+ZEND_FUNCTION(Samovar_warmup);
+void samovar_checkpoint(void);
+/* SAMOVAR_RUNS_SCRIPTS and so on. */
+extern int samovar_place;
+/* The script is below its checkpoint: its end is a rollback. */
+extern bool samovar_below_checkpoint;
+/* Takes the image here; returns true in each worker, once and after each of its rollbacks. */
+bool samovar_take_image(void);
+/* Lets workers be forked here that never roll back; returns in each. */
+void samovar_share_boot(void);
+/* Ends the request as php-fpm would, and returns to the image. */
+_Noreturn void samovar_end_below(void);
+
+/* inclusion.c */
+extern const char *samovar_checkpoint_after;
+/* Around a boot: places the checkpoint after a file that the script includes. */
+void samovar_watch_inclusions(void);
+void samovar_unwatch_inclusions(void);
 
 /* request_object.c */
 void samovar_request_startup(void);

@@ -2,18 +2,27 @@
  *
  * Behaviour follows php-src sapi/fpm/fpm/fpm_main.c, whose answers are what applications expect. */
 #include "samovar.h"
+#include "image.h"
+#include <ext/session/php_session.h>
 #include <php_ini.h>
 #include <zend_exceptions.h>
 #include <zend_signal.h>
 #include <zend_stream.h>
 #include <ext/standard/basic_functions.h>
+#include <ext/standard/head.h>
+#include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <unistd.h>
 
+/* A PHP without sessions has no such symbol. */
+#pragma weak ps_globals
+
 const samovar_head *samovar_current;
 bool samovar_answered;
-const char *samovar_app_script = "";
+const char *samovar_app_script = "", *samovar_root = "";
+size_t samovar_growth_bytes_max;
 
 static const char SAPI_NAME[] = "samovar";
 /* opcache looks for a known name when extensions start; the real one is put back afterwards. */
@@ -43,10 +52,40 @@ void samovar_note(const char *format, ...) {
 
 /* ---- write --------------------------------------------------------------------------------- */
 
+/* What a boot puts out: nobody reads it, unless it turns out to stand above a checkpoint. */
+enum { EARLY_BYTES_MAX = 1 << 20 };
+static struct {
+    char *at;
+    size_t len;
+} early;
+
+static void keep_early_output(const char *bytes, size_t len) {
+    len = MIN(len, EARLY_BYTES_MAX - early.len);
+    if (len > 0) {
+        early.at = perealloc(early.at, early.len + len, 1);
+        memcpy(early.at + early.len, bytes, len);
+        early.len += len;
+    }
+}
+
+/* It goes to the log, so that nobody searches for it. */
+void samovar_log_early_output(void) {
+    if (early.len > 0) {
+        samovar_log(early.at, early.len, "");
+    }
+    early.len = 0;
+}
+
+void samovar_replay_early_output(void) {
+    if (early.len > 0) {
+        php_header();
+        samovar_write(early.at, early.len);
+    }
+}
+
 static size_t ub_write(const char *bytes, size_t len) {
     if (!samovar_current) {
-        /* Output of a boot has no reader: it goes to the log, so that nobody searches for it. */
-        samovar_log(bytes, len, "");
+        keep_early_output(bytes, len);
         return len;
     }
     if (samovar_answered) {
@@ -196,7 +235,7 @@ static char *read_cookies(void) {
 
 static int activate(void) {
     const samovar_head *r = samovar_current;
-    if (samovar_serving) {
+    if (samovar_serving || samovar_below_checkpoint) {
         return SUCCESS; /* Its .user.ini files were read at boot. */
     }
     if (r) {
@@ -269,6 +308,12 @@ int samovar_php_startup(const samovar_options *options) {
     leave_stopping_to_the_front();
     zend_signal_startup();
     samovar_app_script = options->app_script;
+    samovar_root = options->root;
+    samovar_checkpoint_after = options->checkpoint_after;
+    samovar_growth_bytes_max = options->growth_bytes_max;
+    /* One heap, whose end a rollback can put back. */
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
     module.ini_defaults = ini_defaults;
     module.php_ini_path_override = (char *)options->ini_file;
     module.php_ini_ignore_cwd = 1;
@@ -281,6 +326,7 @@ int samovar_php_startup(const samovar_options *options) {
     }
     sapi_module.name = (char *)SAPI_NAME;
     samovar_wrap_functions();
+    samovar_reseed_startup();
     return 0;
 }
 
@@ -332,6 +378,22 @@ static void forget_request_info(void) {
     info->cookie_data = NULL;
 }
 
+/* With session.auto_start a boot would begin the session of nobody. */
+static zend_long hold_back_session(bool is_boot) {
+    if (!is_boot || !&ps_globals) {
+        return -1;
+    }
+    const zend_long auto_start = PS(auto_start);
+    PS(auto_start) = 0;
+    return auto_start;
+}
+
+static void release_session(zend_long auto_start) {
+    if (auto_start >= 0) {
+        PS(auto_start) = auto_start;
+    }
+}
+
 static void execute(const char *script) {
     zend_file_handle file;
     zend_first_try {
@@ -348,15 +410,22 @@ static void execute(const char *script) {
 static int run(const char *script, bool is_boot) {
     samovar_answered = false;
     samovar_outcome = SAMOVAR_RUN_DONE;
+    const zend_long auto_start = hold_back_session(is_boot);
     if (php_request_startup() == SUCCESS) {
+        release_session(auto_start);
         if (is_boot) {
             /* No headers, rather than headers sent: session settings are refused after those. */
             SG(request_info).no_headers = 1;
-            php_output_end_all();
+            samovar_watch_inclusions();
         }
         execute(script);
     }
+    if (samovar_below_checkpoint) {
+        samovar_end_below();
+    }
+    samovar_unwatch_inclusions();
     php_request_shutdown(NULL);
+    samovar_log_early_output();
     if (samovar_current) {
         samovar_current = NULL;
         samovar_finish(samovar_peak_bytes);
@@ -371,10 +440,14 @@ int samovar_php_run(const samovar_head *head) {
     return run(samovar_text(head, head->script_filename), false);
 }
 
-int samovar_php_boot(void) {
+int samovar_php_boot(int place) {
+    samovar_place = place;
     samovar_current = NULL;
     forget_request_info();
     SG(sapi_headers).http_response_code = 200;
     SG(request_info).path_translated = (char *)samovar_app_script;
-    return run(samovar_app_script, true);
+    samovar_survey_begin();
+    const int outcome = run(samovar_app_script, true);
+    samovar_place = SAMOVAR_RUNS_SCRIPTS;
+    return outcome;
 }

@@ -30,7 +30,12 @@ static const struct {
     FIELDS(FIELD)
 #undef FIELD
 };
-enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };
+enum {
+#define NUMBER(member, name) FIELD_##member,
+    FIELDS(NUMBER)
+#undef NUMBER
+        FIELD_COUNT
+};
 
 static zend_string *field_keys[FIELD_COUNT];
 static zend_string *key_content_type, *key_content_length, *key_scheme, *key_https, *key_gateway,
@@ -228,6 +233,17 @@ static void put_request(const samovar_head *r, HashTable *to) {
     put_headers(r, to);
 }
 
+/* At boot: what every request will have in common. */
+static void put_boot(HashTable *to) {
+    const size_t root = strlen(samovar_root);
+    const char *script = samovar_app_script;
+    const char *name = root && strncmp(script, samovar_root, root) == 0 ? script + root : script;
+    put_text(to, field_keys[FIELD_script_filename], script, strlen(script));
+    put_text(to, field_keys[FIELD_script_name], name, strlen(name));
+    put_text(to, field_keys[FIELD_document_root], samovar_root, root);
+    put_text(to, key_self, name, strlen(name));
+}
+
 void samovar_register_variables(zval *array) {
     HashTable *to = Z_ARRVAL_P(array);
     const samovar_head *r = samovar_current;
@@ -237,7 +253,7 @@ void samovar_register_variables(zval *array) {
         put(to, environment[i].key, environment[i].value);
     }
     if (!r) {
-        put_text(to, key_self, samovar_app_script, strlen(samovar_app_script));
+        put_boot(to);
         return;
     }
     put_request(r, to);

@@ -4,7 +4,9 @@
 //! None of them calls PHP, so that no longjmp can pass through a Rust frame.
 
 use crate::log;
-use samovar_ring::{Lane, Ledger, Model, SlotIndex, Take, WorkerEnd, WorkerState, monotonic_ns};
+use samovar_ring::{
+    Lane, LeaveReason, Ledger, Model, SlotIndex, Take, WorkerEnd, WorkerState, monotonic_ns,
+};
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 
@@ -13,6 +15,9 @@ struct RawOptions {
     ini_file: *const c_char,
     ini_entries: *const c_char,
     app_script: *const c_char,
+    root: *const c_char,
+    checkpoint_after: *const c_char,
+    growth_bytes_max: usize,
 }
 
 /// An opaque request head in the slot.
@@ -27,8 +32,14 @@ unsafe extern "C" {
     fn samovar_php_version() -> *const c_char;
     fn samovar_php_built_for() -> *const c_char;
     fn samovar_php_run(head: *const Head) -> c_int;
-    fn samovar_php_boot() -> c_int;
+    fn samovar_php_boot(place: c_int) -> c_int;
+    fn samovar_may_take() -> c_int;
+    fn samovar_shared_memory(len: usize) -> *mut std::ffi::c_void;
+    static samovar_warming: bool;
 }
+
+/// Exit status of a worker that is to be replaced at once (`SAMOVAR_EXIT_REPLACE` in boundary.h).
+const EXIT_REPLACE: c_int = 83;
 
 /// How a run of a script ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +69,10 @@ struct Exchange {
     slot: Option<SlotIndex>,
     submitted_ns: u64,
     taken_ns: u64,
-    cpu: CpuMeter,
+    cpu: &'static mut CpuMeter,
     body: Vec<u8>,
+    /// Set when this process met a checkpoint that it cannot have: it leaves after its request.
+    met_checkpoint: bool,
 }
 
 /// Whose CPU time is whose. Reading the CPU clock is a system call that costs as much as a short request, so a
@@ -80,6 +93,21 @@ const CLOCK_WORTH_NS: u64 = 20_000;
 impl CpuMeter {
     fn new() -> CpuMeter {
         CpuMeter { read_ns: thread_cpu_ns(), guessed_ns: 0, charged_ns: 0 }
+    }
+
+    /// In memory of its own that no rollback brings back.
+    fn surviving() -> &'static mut CpuMeter {
+        let meter = CpuMeter::new();
+        // SAFETY: no pointers; asks for zeroed memory.
+        let at = unsafe { samovar_shared_memory(size_of::<CpuMeter>()) }.cast::<CpuMeter>();
+        // SAFETY: page-aligned and large enough, mapped for the life of the process; or null.
+        unsafe { at.as_mut() }.map_or_else(
+            || Box::leak(Box::new(CpuMeter::new())),
+            |place| {
+                *place = meter;
+                place
+            },
+        )
     }
 
     /// The CPU time of a request that took `run_ns`.
@@ -112,15 +140,18 @@ fn with<R>(f: impl FnOnce(&mut Exchange) -> R) -> Option<R> {
 }
 
 /// After the fork: from now on PHP's calls go to this end of the ring.
-pub(crate) fn install(ring: WorkerEnd, lanes: &'static [Lane]) {
+pub(crate) fn install(mut ring: WorkerEnd, lanes: &'static [Lane]) {
+    // Now, so that what a rollback brings back has joined already.
+    ring.join(lanes);
     let exchange = Exchange {
         ring,
         lanes,
         slot: None,
         submitted_ns: 0,
         taken_ns: 0,
-        cpu: CpuMeter::new(),
+        cpu: CpuMeter::surviving(),
         body: Vec::with_capacity(samovar_ring::BODY_BYTES),
+        met_checkpoint: false,
     };
     // SAFETY: see `Global`; nothing else has run in this process yet.
     unsafe { *EXCHANGE.0.get() = Some(exchange) };
@@ -131,9 +162,26 @@ pub(crate) fn take() -> Option<*const Head> {
     with(Exchange::take).flatten()
 }
 
+/// Whether a script has met a checkpoint that only a booted worker can give it.
+pub(crate) fn met_checkpoint() -> bool {
+    with(|x| x.met_checkpoint).unwrap_or(false)
+}
+
+/// Ends this process; the supervisor replaces it at once.
+pub(crate) fn leave(reason: LeaveReason) -> ! {
+    with(|x| x.ring.report_leave(reason));
+    // SAFETY: ends the process; nothing of it is needed any more.
+    unsafe { libc::_exit(EXIT_REPLACE) }
+}
+
 /// Reports what the worker does.
 pub(crate) fn report(state: WorkerState) {
     with(|x| x.ring.report_state(state));
+}
+
+/// Reports which model the application chose.
+pub(crate) fn report_model(model: Model) {
+    with(|x| x.ring.report_model(model));
 }
 
 /// Reports that the application is not resident (any more).
@@ -146,7 +194,8 @@ pub(crate) fn report_script_model(lanes: &'static [Lane]) {
 
 impl Exchange {
     fn take(&mut self) -> Option<*const Head> {
-        match self.ring.take(self.lanes) {
+        // SAFETY: looks at descriptors of this process; calls no PHP and comes not back here.
+        match self.ring.take(self.lanes, || unsafe { samovar_may_take() } != 0) {
             Take::Request(slot, submitted_ns) => {
                 self.slot = Some(slot);
                 self.submitted_ns = submitted_ns;
@@ -154,6 +203,11 @@ impl Exchange {
                 Some(self.ring.request(slot).cast())
             }
             Take::Stop => None,
+            Take::Refused => {
+                self.ring.report_leave(LeaveReason::Connection);
+                // SAFETY: ends the process, which holds no request.
+                unsafe { libc::_exit(EXIT_REPLACE) }
+            }
         }
     }
 
@@ -184,6 +238,9 @@ pub(crate) struct PhpOptions {
     pub(crate) ini_file: Option<CString>,
     pub(crate) ini_entries: CString,
     pub(crate) app: CString,
+    pub(crate) root: CString,
+    pub(crate) checkpoint_after: CString,
+    pub(crate) growth_bytes_max: usize,
 }
 
 /// Starts the engine. The options are leaked: PHP points into them for ever.
@@ -193,6 +250,9 @@ pub(crate) fn php_startup(options: PhpOptions) -> Result<(), &'static str> {
         ini_file: options.ini_file.as_ref().map_or(std::ptr::null(), |f| f.as_ptr()),
         ini_entries: options.ini_entries.as_ptr(),
         app_script: options.app.as_ptr(),
+        root: options.root.as_ptr(),
+        checkpoint_after: options.checkpoint_after.as_ptr(),
+        growth_bytes_max: options.growth_bytes_max,
     };
     // SAFETY: all strings live for ever; called once, before any other PHP call, on the only thread.
     match unsafe { samovar_php_startup(&raw const raw) } {
@@ -229,10 +289,19 @@ pub(crate) fn php_run(head: *const Head) -> Outcome {
     Outcome::from_c(unsafe { samovar_php_run(head) })
 }
 
+/// Where the front controller is booted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In the process that workers are forked from.
+    Image = 1,
+    /// In a worker.
+    Worker = 2,
+}
+
 /// Runs the front controller without a request.
-pub(crate) fn php_boot() -> Outcome {
+pub(crate) fn php_boot(place: Place) -> Outcome {
     // SAFETY: after `php_startup`, outside any request.
-    Outcome::from_c(unsafe { samovar_php_boot() })
+    Outcome::from_c(unsafe { samovar_php_boot(place as c_int) })
 }
 
 // ---- PHP calls Rust ------------------------------------------------------------------------------
@@ -243,12 +312,29 @@ extern "C" fn samovar_take() -> *const Head {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn samovar_resident() {
+extern "C" fn samovar_resident(rolls_back: bool) {
     with(|x| {
         // A resident application cannot run other scripts: they would share its globals.
         x.lanes = &[Lane::App];
-        x.ring.report_model(Model::Resident);
+        x.ring.report_model(if rolls_back { Model::Checkpoint } else { Model::Resident });
     });
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn samovar_met_checkpoint() {
+    with(|x| x.met_checkpoint = true);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn samovar_leave(reason: c_int) {
+    if let Some(reason) = LeaveReason::from_bits(reason.unsigned_abs()) {
+        with(|x| x.ring.report_leave(reason));
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn samovar_rolled_back(ns: u64, pages: usize) {
+    with(|x| x.ring.report_rollback(ns, pages));
 }
 
 #[unsafe(no_mangle)]
@@ -324,8 +410,10 @@ unsafe extern "C" fn samovar_log(message: *const c_char, len: usize, id: *const 
     log::write(&message, &id);
 }
 
+/// Without an exchange there is a warm-up request, whose answer nobody reads.
 fn status_of(done: Option<bool>) -> c_int {
-    if done == Some(true) { 0 } else { -1 }
+    // SAFETY: a C `bool` that only this thread changes.
+    if done.unwrap_or(unsafe { samovar_warming }) { 0 } else { -1 }
 }
 
 /// # Safety

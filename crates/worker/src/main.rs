@@ -5,11 +5,14 @@
 #![allow(unsafe_code)] // Fork, signals and the C boundary; each block says why it is sound.
 
 mod boundary;
+mod image;
 mod ini;
 mod life;
 mod log;
 mod options;
+mod os;
 mod template;
+mod warmup;
 
 use std::process::ExitCode;
 

@@ -14,6 +14,14 @@ pub(crate) struct Options {
     pub(crate) bell: OwnedFd,
     /// Front controller, empty for none.
     pub(crate) app: String,
+    /// Document root, empty for none.
+    pub(crate) root: String,
+    /// The file whose first inclusion ends in a checkpoint, empty for none.
+    pub(crate) checkpoint_after: String,
+    /// Targets of the requests that are made before the image is taken.
+    pub(crate) warmup: Vec<String>,
+    /// Growth of PHP's heap after which `Samovar\serve` rolls back.
+    pub(crate) growth_bytes_max: usize,
     /// php.ini instead of the built-in one.
     pub(crate) php_ini: Option<String>,
     /// Settings stronger than php.ini, as ini lines.
@@ -34,6 +42,10 @@ samovar-php: the worker process of Samovar; `samovar serve` starts it.
   --channel FD           socket to the supervisor
   --ring FD, --bell FD   the shared-memory ring and its eventfd
   --app FILE             front controller
+  --root FOLDER          document root
+  --checkpoint-after FILE  place a checkpoint after FILE was first included
+  --warmup TARGET        a request before the image is taken; may be repeated
+  --growth-bytes-max N   growth of the heap after which serve() rolls back
   --php-ini FILE         php.ini instead of the built-in one
   --define KEY=VALUE     a setting stronger than php.ini; may be repeated
   --json-log             log lines as JSON";
@@ -41,6 +53,8 @@ samovar-php: the worker process of Samovar; `samovar serve` starts it.
 pub(crate) fn parse() -> Result<Invocation, lexopt::Error> {
     let (mut channel, mut ring, mut bell) = (None, None, None);
     let (mut app, mut php_ini, mut json_log) = (String::new(), None, false);
+    let (mut root, mut checkpoint_after, mut warmup) = (String::new(), String::new(), Vec::new());
+    let mut growth_bytes_max = usize::MAX / 2;
     let mut ini_entries = String::new();
     let mut parser = lexopt::Parser::from_env();
     while let Some(arg) = parser.next()? {
@@ -49,6 +63,10 @@ pub(crate) fn parse() -> Result<Invocation, lexopt::Error> {
             Long("ring") => ring = Some(parser.value()?.parse()?),
             Long("bell") => bell = Some(parser.value()?.parse()?),
             Long("app") => app = parser.value()?.string()?,
+            Long("root") => root = parser.value()?.string()?,
+            Long("checkpoint-after") => checkpoint_after = parser.value()?.string()?,
+            Long("warmup") => warmup.push(parser.value()?.string()?),
+            Long("growth-bytes-max") => growth_bytes_max = parser.value()?.parse()?,
             Long("php-ini") => php_ini = Some(parser.value()?.string()?),
             Long("define") => ini_entries.push_str(&ini::line(&parser.value()?.string()?)),
             Long("json-log") => json_log = true,
@@ -69,6 +87,10 @@ pub(crate) fn parse() -> Result<Invocation, lexopt::Error> {
         ring: inherited(ring, "--ring")?,
         bell: inherited(bell, "--bell")?,
         app,
+        root,
+        checkpoint_after,
+        warmup,
+        growth_bytes_max,
         php_ini,
         ini_entries,
         json_log,

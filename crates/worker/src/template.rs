@@ -2,36 +2,47 @@
 //!
 //! Messages are one text datagram each over a `SOCK_SEQPACKET` pair:
 //! `fork INDEX INCARNATION any|boot|script` comes in; `ready VERSION MODEL`, `forked INDEX INCARNATION PID`,
-//! `died INDEX INCARNATION PID STATUS` and `failed INDEX INCARNATION ERROR` go out. The channel's end is the
-//! end of the template: it stops its workers and leaves.
+//! `died INDEX INCARNATION PID STATUS` and `failed INDEX INCARNATION ERROR` go out, and from the image process
+//! `image MODE BYTES REGIONS BOOT_US` and `finding KIND ACTION WHAT WHERE ADVICE` (separated by tabs). The channel's
+//! end is the end of the template: it stops its workers and leaves.
+//!
+//! Workers that boot the application are forked by the image process (image.rs), which is started for the first of
+//! them; what it says of itself decides how the others come about.
 
 use crate::boundary::{self, PhpOptions};
-use crate::life::{self, Role};
+use crate::image::{self, ImageProcess, Verdict};
+use crate::life::{self, Role, Wish};
 use crate::log;
 use crate::options::Options;
-use samovar_ring::{Incarnation, Ring, WORKERS_MAX};
+use crate::{os, warmup};
+use samovar_ring::{Incarnation, Ring};
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
 
-/// Longest message on the channel.
-const MESSAGE_BYTES_MAX: usize = 256;
+/// After a boot that failed, the next is tried this much later.
+const RETRY: Duration = Duration::from_secs(5);
 
 /// Starts PHP and serves the supervisor until it closes the channel.
 pub(crate) fn run(options: Options) -> Result<(), Box<dyn std::error::Error>> {
     log::use_json(options.json_log);
-    die_with_parent();
+    os::die_with_parent();
     for fd in [&options.channel, &options.ring, &options.bell] {
-        close_on_exec(fd);
+        os::close_on_exec(fd);
     }
-    stdout_to_stderr();
+    os::stdout_to_stderr();
     let ring = Ring::attach(options.ring, options.bell)?;
-    let resident = calls_serve(&options.app);
+    let boots = !options.checkpoint_after.is_empty() || boots_ahead(&options.app);
+    warmup::prepare(&options.warmup, &options.app, &options.root);
     boundary::php_startup(PhpOptions {
         ini_file: options.php_ini.map(CString::new).transpose()?,
         ini_entries: CString::new(options.ini_entries)?,
         app: CString::new(options.app)?,
+        root: CString::new(options.root)?,
+        checkpoint_after: CString::new(options.checkpoint_after)?,
+        growth_bytes_max: options.growth_bytes_max,
     })?;
     let (loaded, built) = (boundary::php_version(), boundary::php_built_for());
     if loaded != built {
@@ -41,15 +52,32 @@ pub(crate) fn run(options: Options) -> Result<(), Box<dyn std::error::Error>> {
         )
         .into());
     }
-    reset_rust_signal_handlers();
-    let children = block_sigchld()?;
-    let model = if resident { "resident" } else { "script" };
+    os::reset_rust_signal_handlers();
+    let children = os::block_sigchld()?;
+    let model = if boots { "resident" } else { "script" };
+    let workers = HashMap::new();
     let mut template =
-        Template { channel: options.channel, children, ring, workers: HashMap::new() };
+        Template { channel: options.channel, children, ring, workers, image: Image::None };
     template.send(&format!("ready {loaded} {model}"))?;
     template.serve()?;
     boundary::php_shutdown();
     Ok(())
+}
+
+/// How workers that boot the application come about.
+enum Image {
+    /// Nobody has asked for one yet.
+    None,
+    /// It boots; these workers wait for it.
+    Booting { pid: i32, channel: OwnedFd, waiting: Vec<(usize, Incarnation)> },
+    /// It forks them.
+    Ready { pid: i32, channel: OwnedFd },
+    /// Each boots by itself.
+    PerWorker,
+    /// They run whole scripts: there can be no image.
+    Script,
+    /// They run whole scripts, until the next try.
+    Failed { since: Instant },
 }
 
 struct Template {
@@ -57,25 +85,103 @@ struct Template {
     children: OwnedFd,
     ring: Ring,
     workers: HashMap<i32, (usize, Incarnation)>,
+    image: Image,
 }
 
 impl Template {
     fn serve(&mut self) -> io::Result<()> {
         loop {
-            let (message, child) = wait_for(self.channel.as_raw_fd(), self.children.as_raw_fd())?;
+            let image = match &self.image {
+                Image::Booting { channel, .. } => channel.as_raw_fd(),
+                _ => -1,
+            };
+            let fds = [self.channel.as_raw_fd(), self.children.as_raw_fd(), image];
+            let [message, child, verdict] = os::wait_for_any(fds)?;
+            if verdict {
+                self.hear_image()?;
+            }
             if child {
-                drain(self.children.as_raw_fd());
+                os::drain(self.children.as_raw_fd());
                 self.reap()?;
             }
             if message {
-                let Some(text) = self.receive()? else { return Ok(()) };
-                if let Some((index, me, role)) = parse_fork(&text) {
-                    self.fork(index, me, role)?;
-                } else {
-                    log::write(&format!("samovar-php: unknown message `{text}`"), "");
+                let Some(text) = os::receive(self.channel.as_raw_fd())? else { return Ok(()) };
+                match life::parse_fork(&text) {
+                    Some((index, me, Role::Boot)) => self.fork_booted(index, me)?,
+                    Some((index, me, role)) => self.fork(index, me, role)?,
+                    None => log::write(&format!("samovar-php: unknown message `{text}`"), ""),
                 }
             }
         }
+    }
+
+    fn fork_booted(&mut self, index: usize, me: Incarnation) -> io::Result<()> {
+        if let Image::Failed { since } = self.image
+            && since.elapsed() > RETRY
+        {
+            self.image = Image::None;
+        }
+        if matches!(self.image, Image::None) {
+            self.start_image()?;
+        }
+        match &mut self.image {
+            Image::Booting { waiting, .. } => waiting.push((index, me)),
+            Image::Ready { channel, .. } => {
+                let order = format!("fork {index} {} boot", me.get());
+                // It may be dying: its end will be noticed, and this life ends with it.
+                if os::send(channel.as_raw_fd(), &order).is_err() {
+                    self.send(&format!("failed {index} {} the image process ended", me.get()))?;
+                }
+            }
+            Image::PerWorker => self.fork(index, me, Role::Boot)?,
+            Image::None | Image::Script | Image::Failed { .. } => self.fork(index, me, Role::Any)?,
+        }
+        Ok(())
+    }
+
+    fn start_image(&mut self) -> io::Result<()> {
+        let (ours, theirs) = os::message_pair()?;
+        // SAFETY: the process has one thread, so that the child may go on as an ordinary process.
+        match unsafe { libc::fork() } {
+            -1 => self.image = Image::Failed { since: Instant::now() },
+            0 => {
+                os::die_with_parent();
+                os::close(self.children.as_raw_fd());
+                drop(ours);
+                let supervisor = self.channel.try_clone()?;
+                os::close(self.channel.as_raw_fd());
+                image::run(ImageProcess { template: theirs, supervisor, ring: self.ring.clone() });
+            }
+            pid => self.image = Image::Booting { pid, channel: ours, waiting: Vec::new() },
+        }
+        Ok(())
+    }
+
+    /// The image process has said what it is, or has ended without a word.
+    fn hear_image(&mut self) -> io::Result<()> {
+        let Image::Booting { pid, channel, waiting } =
+            std::mem::replace(&mut self.image, Image::None)
+        else {
+            return Ok(());
+        };
+        let word = os::receive(channel.as_raw_fd())?;
+        self.image = match word.as_deref().and_then(Verdict::parse) {
+            Some(Verdict::Ready) => Image::Ready { pid, channel },
+            Some(Verdict::BootPerWorker) => Image::PerWorker,
+            Some(Verdict::Script) => Image::Script,
+            Some(Verdict::Failed) | None => {
+                log::write(
+                    "PHP Samovar: the front controller's boot ended without Samovar\\serve() or \
+                     Samovar\\checkpoint(); requests run it whole",
+                    "",
+                );
+                Image::Failed { since: Instant::now() }
+            }
+        };
+        for (index, me) in waiting {
+            self.fork_booted(index, me)?;
+        }
+        Ok(())
     }
 
     fn fork(&mut self, index: usize, me: Incarnation, role: Role) -> io::Result<()> {
@@ -94,163 +200,65 @@ impl Template {
     }
 
     fn become_worker(&self, index: usize, me: Incarnation, role: Role) -> ! {
-        die_with_parent();
+        os::die_with_parent();
+        // This process leaves through `_exit` and never drops the owners.
         for fd in [self.channel.as_raw_fd(), self.children.as_raw_fd()] {
-            // SAFETY: this process leaves through `_exit` and never drops the owners.
-            unsafe { libc::close(fd) };
+            os::close(fd);
         }
-        unblock_signals();
-        life::run(self.ring.clone(), index, me, role);
+        let wish = match &self.image {
+            Image::Script => Wish::Never,
+            Image::Failed { .. } => Wish::BootAheadLater,
+            Image::Booting { channel, .. } | Image::Ready { channel, .. } => {
+                os::close(channel.as_raw_fd());
+                Wish::BootAhead
+            }
+            Image::None | Image::PerWorker => Wish::BootAhead,
+        };
+        os::unblock_signals();
+        life::run(self.ring.clone(), index, me, role, wish);
         boundary::php_shutdown();
         // SAFETY: ends the process; destructors of the template's copies must not run here.
         unsafe { libc::_exit(0) }
     }
 
     fn reap(&mut self) -> io::Result<()> {
-        loop {
-            let mut status = 0;
-            // SAFETY: writes one local; WNOHANG never blocks.
-            let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
-            if pid <= 0 {
-                return Ok(());
-            }
+        while let Some((pid, status)) = os::reap() {
             if let Some((index, me)) = self.workers.remove(&pid) {
-                self.send(&format!("died {index} {} {pid} {status}", me.get()))?;
+                self.send(&image::died(index, me, pid, status))?;
+            }
+            // Its workers die with it; the supervisor reaps them, and asks for others. A booting one's channel
+            // tells of its end by itself.
+            if matches!(self.image, Image::Ready { pid: image, .. } if image == pid) {
+                log::write("PHP Samovar: the image process died; the application is booted again", "");
+                self.image = Image::None;
             }
         }
+        Ok(())
     }
 
     fn send(&self, text: &str) -> io::Result<()> {
-        let fd = self.channel.as_raw_fd();
-        // SAFETY: a live buffer with its length.
-        let sent = unsafe { libc::send(fd, text.as_ptr().cast(), text.len(), libc::MSG_NOSIGNAL) };
-        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-    }
-
-    /// `None` when the supervisor has closed its end.
-    fn receive(&self) -> io::Result<Option<String>> {
-        let mut buffer = [0u8; MESSAGE_BYTES_MAX];
-        let fd = self.channel.as_raw_fd();
-        // SAFETY: a live buffer with its length.
-        let len = unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), 0) };
-        match usize::try_from(len) {
-            Err(_) => Err(io::Error::last_os_error()),
-            Ok(0) => Ok(None),
-            Ok(len) => Ok(Some(String::from_utf8_lossy(&buffer[..len]).into_owned())),
-        }
+        os::send(self.channel.as_raw_fd(), text)
     }
 }
 
-fn parse_fork(text: &str) -> Option<(usize, Incarnation, Role)> {
-    let mut words = text.split_ascii_whitespace();
-    if words.next()? != "fork" {
-        return None;
-    }
-    let index = words.next()?.parse().ok().filter(|i| *i < WORKERS_MAX)?;
-    let me = Incarnation::new(words.next()?.parse().ok()?)?;
-    let role = match words.next()? {
-        "any" => Role::Any,
-        "boot" => Role::Boot,
-        "script" => Role::Script,
-        _ => return None,
-    };
-    Some((index, me, role))
-}
-
-/// Whether the front controller's own text calls or imports `Samovar\serve`: then workers boot it before their first
-/// request. One that calls it from an included file is found out by its first request.
-fn calls_serve(app: &str) -> bool {
+/// Whether the front controller's own text calls or imports `Samovar\serve` or `Samovar\checkpoint`: then workers boot
+/// it before their first request. One that calls it from an included file is found out by its first request.
+fn boots_ahead(app: &str) -> bool {
     const SCRIPT_BYTES_MAX: u64 = 1 << 20;
     let small = std::fs::metadata(app).is_ok_and(|m| m.len() <= SCRIPT_BYTES_MAX);
-    small && std::fs::read(app).is_ok_and(|text| names_serve(&text))
+    small
+        && std::fs::read(app).is_ok_and(|text| {
+            names(&text, b"samovar\\serve") || names(&text, b"samovar\\checkpoint")
+        })
 }
 
-fn names_serve(text: &[u8]) -> bool {
-    const NAME: &[u8] = b"samovar\\serve";
-    (0..text.len().saturating_sub(NAME.len())).any(|at| {
-        let (name, rest) = text[at..].split_at(NAME.len());
+fn names(text: &[u8], name: &[u8]) -> bool {
+    (0..text.len().saturating_sub(name.len())).any(|at| {
+        let (found, rest) = text[at..].split_at(name.len());
         let rest = rest.trim_ascii_start();
-        name.eq_ignore_ascii_case(NAME)
+        found.eq_ignore_ascii_case(name)
             && [&b"("[..], b";", b"as "].iter().any(|next| rest.starts_with(next))
     })
-}
-
-fn wait_for(channel: RawFd, children: RawFd) -> io::Result<(bool, bool)> {
-    let mut fds =
-        [channel, children].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
-    loop {
-        // SAFETY: an array of two pollfds.
-        let ready = unsafe { libc::poll(fds.as_mut_ptr(), 2, -1) };
-        if ready >= 0 {
-            return Ok((fds[0].revents != 0, fds[1].revents != 0));
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
-}
-
-/// SIGCHLD becomes readable, so that a death and a message are waited for in one place.
-fn block_sigchld() -> io::Result<OwnedFd> {
-    let mut set = empty_set();
-    // SAFETY: fills a local set.
-    unsafe { libc::sigaddset(&raw mut set, libc::SIGCHLD) };
-    // SAFETY: reads a local set; one thread.
-    unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
-    // SAFETY: reads a local set; -1 makes a new descriptor.
-    let fd = unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: just made.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-fn drain(signals: RawFd) {
-    let mut buffer = [0u8; 4 * size_of::<libc::signalfd_siginfo>()];
-    // SAFETY: a live buffer with its length; the descriptor does not block.
-    while unsafe { libc::read(signals, buffer.as_mut_ptr().cast(), buffer.len()) } > 0 {}
-}
-
-fn unblock_signals() {
-    let set = empty_set();
-    // SAFETY: reads a local set; one thread.
-    unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut()) };
-}
-
-fn empty_set() -> libc::sigset_t {
-    // SAFETY: sigset_t is plain data.
-    let mut set = unsafe { std::mem::zeroed() };
-    // SAFETY: sets all of a local.
-    unsafe { libc::sigemptyset(&raw mut set) };
-    set
-}
-
-/// A worker without a supervisor has no purpose.
-fn die_with_parent() {
-    // SAFETY: no pointers.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-}
-
-/// Programs that PHP starts have no business with the ring.
-fn close_on_exec(fd: &OwnedFd) {
-    // SAFETY: sets a flag of an open descriptor.
-    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
-}
-
-/// A script that writes to `php://stdout` must not mix with the data that `samovar` prints.
-fn stdout_to_stderr() {
-    // SAFETY: both are open, or the call fails and changes nothing.
-    unsafe { libc::dup2(2, 1) };
-}
-
-/// Rust's runtime reports stack overflows through SIGSEGV and SIGBUS; in PHP they must kill the process.
-fn reset_rust_signal_handlers() {
-    for signal in [libc::SIGSEGV, libc::SIGBUS] {
-        // SAFETY: the default action is always valid.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
-    }
 }
 
 #[cfg(test)]
@@ -265,23 +273,12 @@ mod tests {
             "<?php use function Samovar\\serve; serve(fn () => 1);",
             "<?php use function Samovar\\serve as run;",
         ] {
-            assert!(names_serve(text.as_bytes()), "{text}");
+            assert!(names(text.as_bytes(), b"samovar\\serve"), "{text}");
         }
         for text in
             ["", "<?php echo 'Samovar\\serve';", "samovar\\serve", "<?php Samovar\\server(1);"]
         {
-            assert!(!names_serve(text.as_bytes()), "{text}");
-        }
-    }
-
-    #[test]
-    fn orders_are_understood_or_refused() {
-        let life = Incarnation::new(7);
-        assert_eq!(parse_fork("fork 3 7 boot"), life.map(|life| (3, life, Role::Boot)));
-        for text in
-            ["", "fork", "fork 3 0 any", "fork 256 1 any", "fork 1 1 dance", "spoon 1 1 any"]
-        {
-            assert_eq!(parse_fork(text), None, "{text}");
+            assert!(!names(text.as_bytes(), b"samovar\\serve"), "{text}");
         }
     }
 }

@@ -1,0 +1,188 @@
+/* activate: from a request's head to superglobals, input, output and time limit, for applications
+ * that are already booted (resident.c, checkpoint.c). As php_request_startup (php-src main/main.c),
+ * without what would end the application. */
+#include "samovar.h"
+#include "image.h"
+#include <ext/session/php_session.h>
+#include <sys/time.h>
+
+/* A PHP without sessions has no such symbol. */
+#pragma weak ps_globals
+static zend_module_entry *session, *filter, *zlib;
+
+/* ---- modules ------------------------------------------------------------------------------- */
+
+/* Three extensions have state that belongs to the request and nothing that an application sets at
+ * boot: the session reads, writes and closes it, filter keeps its own copies of the input, zlib
+ * keeps what coding the client accepts. Those of others (mbstring, libxml …) are not run: they
+ * would undo what the application set at boot. */
+static zend_module_entry *module_named(const char *name) {
+    return zend_hash_str_find_ptr(&module_registry, name, strlen(name));
+}
+
+static void start_module(const zend_module_entry *module) {
+    if (module && module->request_startup_func) {
+        module->request_startup_func(module->type, module->module_number);
+    }
+}
+
+static void stop_module(const zend_module_entry *module) {
+    if (module && module->request_shutdown_func) {
+        module->request_shutdown_func(module->type, module->module_number);
+    }
+}
+
+static void activate_modules(void) {
+    start_module(zlib);
+    start_module(session);
+}
+
+void samovar_deactivate_modules(void) {
+    stop_module(session);
+    if (session) {
+        samovar_reset_session();
+        zend_hash_str_del(&EG(symbol_table), "_SESSION", sizeof("_SESSION") - 1);
+    }
+    stop_module(filter);
+    samovar_filter_input_filled = false;
+    stop_module(zlib);
+}
+
+bool samovar_has_sessions(void) {
+    return session != NULL;
+}
+
+/* ---- superglobals and output --------------------------------------------------------------- */
+
+static zend_auto_global *superglobals[7];
+static const char *const superglobal_names[] = {"_GET",    "_POST", "_COOKIE", "_FILES",
+                                                "_SERVER", "_ENV",  "_REQUEST"};
+
+static void find_superglobals(void) {
+    for (int i = 0; i < 7; i++) {
+        const char *name = superglobal_names[i];
+        superglobals[i] = zend_hash_str_find_ptr(CG(auto_globals), name, strlen(name));
+    }
+}
+
+/* Those that are built on first use stay unbuilt until compiled code mentions them (armed). */
+static void fill_superglobals(void) {
+    /* The engine republishes the former request's $_FILES unless it is gone. */
+    zval *files = &PG(http_globals)[TRACK_VARS_FILES];
+    zval_ptr_dtor_nogc(files);
+    ZVAL_UNDEF(files);
+    for (int i = 0; i < 7; i++) {
+        zend_auto_global *a = superglobals[i];
+        if (a && a->auto_global_callback && (!a->jit || !a->armed)) {
+            a->armed = a->auto_global_callback(a->name);
+        }
+    }
+}
+
+static void start_output(void) {
+    if (PG(output_handler) && PG(output_handler)[0]) {
+        zval name;
+        ZVAL_STRING(&name, PG(output_handler));
+        php_output_start_user(&name, 0, PHP_OUTPUT_HANDLER_STDFLAGS);
+        zval_ptr_dtor(&name);
+    } else if (PG(output_buffering)) {
+        size_t chunk = PG(output_buffering) > 1 ? (size_t)PG(output_buffering) : 0;
+        php_output_start_user(NULL, chunk, PHP_OUTPUT_HANDLER_STDFLAGS);
+    } else if (PG(implicit_flush)) {
+        php_output_set_implicit_flush(1);
+    }
+}
+
+/* ---- the time limit ------------------------------------------------------------------------ */
+
+/* The time limit without a system call per request (zend_set_timeout and zend_unset_timeout make
+ * six). The signal handler stands since the boot, and the timer counts CPU time, so that it need
+ * not be stopped while the worker waits. It is set a 64th longer than the limit, and set again only
+ * when former requests have used up that 64th: a request may run for its limit, and for at most a
+ * 64th longer. */
+static time_limit_state own_timer;
+
+/* A rollback does not stop the timer: what is known of it lies where none reaches it. */
+static time_limit_state *time_limit(void) {
+    return samovar_survivors ? &samovar_survivors->timer : &own_timer;
+}
+
+void samovar_forget_time_limit(void) {
+    time_limit()->known = false;
+}
+
+static void arm_time_limit(void) {
+    zend_long seconds = MAX(EG(timeout_seconds), 0);
+    zend_atomic_bool_store_ex(&EG(timed_out), false);
+#ifdef ZEND_MAX_EXECUTION_TIMERS
+    zend_set_timeout(seconds, 1);
+#else
+    time_limit_state *timer = time_limit();
+    const uint64_t slack_ns = (uint64_t)seconds * 1000000000 / 64;
+    if (timer->known && timer->seconds == seconds &&
+        samovar_cpu_ns() - timer->at_ns <= slack_ns) {
+        return;
+    }
+    struct itimerval limit = {
+        .it_value = {.tv_sec = seconds, .tv_usec = (suseconds_t)(slack_ns % 1000000000 / 1000)}};
+    limit.it_value.tv_sec += (time_t)(slack_ns / 1000000000);
+    setitimer(ITIMER_PROF, &limit, NULL);
+    timer->known = true;
+    timer->seconds = seconds;
+    timer->at_ns = samovar_cpu_ns();
+#endif
+}
+
+/* ---- activate ------------------------------------------------------------------------------ */
+
+void samovar_activate_startup(void) {
+    session = module_named("session");
+    filter = module_named("filter");
+    zlib = module_named("zlib");
+    find_superglobals();
+}
+
+static void begin(void) {
+    PG(in_error_log) = 0;
+    /* Left set by a shutdown function of the former request: generators would skip their `finally`.
+     */
+    CG(unclean_shutdown) = 0;
+    /* Whether its warnings are shown is display_startup_errors' to say. */
+    PG(during_request_startup) = 1;
+    PG(header_is_being_sent) = 0;
+    PG(connection_status) = PHP_CONNECTION_NORMAL;
+    samovar_fill_request_info(samovar_current);
+}
+
+static void begun(void) {
+    fill_superglobals();
+    activate_modules();
+    PG(during_request_startup) = 0;
+    SG(sapi_started) = 1;
+}
+
+void samovar_activate(void) {
+    begin();
+    php_output_activate();
+    sapi_activate();
+    arm_time_limit();
+    if (PG(expose_php)) {
+        sapi_add_header(SAPI_PHP_VERSION_HEADER, sizeof(SAPI_PHP_VERSION_HEADER) - 1, 1);
+    }
+    start_output();
+    begun();
+}
+
+/* Headers, output buffers and output of above the checkpoint are every request's, as they would be
+ * if the whole script ran. */
+void samovar_activate_below(void) {
+    const sapi_headers_struct headers = SG(sapi_headers);
+    const zval header_callback = SG(callback_func);
+    begin();
+    sapi_activate();
+    SG(sapi_headers) = headers;
+    SG(callback_func) = header_callback;
+    arm_time_limit();
+    begun();
+    samovar_replay_early_output();
+}

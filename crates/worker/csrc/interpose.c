@@ -1,0 +1,309 @@
+/* libc's functions that change what a rollback must put back: the originals, with a note.
+ *
+ * The dynamic linker finds these before libc's, for libphp and for every extension, because the
+ * executable comes first in the search order; `dlopen` is here to keep it so (PHP loads extensions
+ * with RTLD_DEEPBIND, which would search libc first). What libc calls inside itself is not seen:
+ * kernel.c notices that by its effect.
+ *
+ * Until a worker rolls back, `samovar_survivors` is NULL and each is the original. */
+#define _GNU_SOURCE
+#include "image.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+static bool is_chunk_request(const void *at, size_t len, int prot, int flags) {
+    return !at && len == SAMOVAR_CHUNK_BYTES && prot == (PROT_READ | PROT_WRITE) &&
+           flags == (MAP_PRIVATE | MAP_ANONYMOUS);
+}
+
+static void note_mapping(image_survivors *s, char *at, size_t len) {
+    if (s->mapping_count == MAPPINGS_MAX) {
+        s->unknown_mappings = true;
+        return;
+    }
+    s->mappings[s->mapping_count].at = at;
+    s->mappings[s->mapping_count++].len = len;
+}
+
+static void *raw_mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset) {
+    return (void *)syscall(SYS_mmap, at, len, prot, flags, fd, offset);
+}
+
+/* Aligned to its size, as the Zend heap wants it. */
+static char *new_chunk(void) {
+    const size_t size = SAMOVAR_CHUNK_BYTES;
+    char *wide = raw_mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (wide == MAP_FAILED) {
+        return NULL;
+    }
+    char *chunk = (char *)(((uintptr_t)wide + size - 1) & ~(uintptr_t)(size - 1));
+    if (chunk > wide) {
+        syscall(SYS_munmap, wide, (size_t)(chunk - wide));
+    }
+    if (chunk < wide + size) {
+        syscall(SYS_munmap, chunk + size, (size_t)(wide + size - chunk));
+    }
+    return chunk;
+}
+
+/* A chunk that an earlier request has left, or a new one. A used one holds old data, but for its
+ * first page: the Zend heap takes that to be zero and nothing else. */
+static char *take_chunk(image_survivors *s) {
+    for (uint32_t i = 0; i < s->chunk_count; i++) {
+        if (!s->chunks[i].used) {
+            s->chunks[i].used = true;
+            s->chunks_used = i + 1 > s->chunks_used ? i + 1 : s->chunks_used;
+            memset(s->chunks[i].at, 0, IMAGE_PAGE);
+            return s->chunks[i].at;
+        }
+    }
+    char *chunk = s->chunk_count < CHUNKS_MAX ? new_chunk() : NULL;
+    if (chunk) {
+        s->chunks[s->chunk_count].at = chunk;
+        s->chunks[s->chunk_count++].used = true;
+        s->chunks_used = s->chunk_count;
+    }
+    return chunk;
+}
+
+void *mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset) {
+    image_survivors *s = samovar_survivors;
+    if (s && is_chunk_request(at, len, prot, flags)) {
+        char *chunk = take_chunk(s);
+        if (chunk) {
+            return chunk;
+        }
+    }
+    void *result = raw_mmap(at, len, prot, flags, fd, offset);
+    if (s && result != MAP_FAILED) {
+        if (flags & MAP_FIXED) {
+            s->unknown_mappings = true;
+        } else {
+            note_mapping(s, result, len);
+        }
+    }
+    return result;
+}
+
+void *mmap64(void *at, size_t len, int prot, int flags, int fd, off_t offset)
+    __attribute__((alias("mmap")));
+
+static bool is_chunk_of_ours(image_survivors *s, const char *at, size_t len) {
+    for (uint32_t i = 0; i < s->chunk_count; i++) {
+        if (s->chunks[i].at == at && len == SAMOVAR_CHUNK_BYTES) {
+            s->chunks[i].used = false;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Memory of the image is needed again after the rollback: it stays. */
+static bool is_images(const char *at, size_t len) {
+    const image_table *t = samovar_image;
+    for (uint32_t i = 0; i < t->region_count; i++) {
+        if (at < t->regions[i].at + t->regions[i].len && at + len > t->regions[i].at) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void forget_mapping(image_survivors *s, const char *at, size_t len) {
+    for (uint32_t i = s->mapping_count; i-- > 0;) {
+        if (s->mappings[i].at == at && s->mappings[i].len == len) {
+            s->mappings[i] = s->mappings[--s->mapping_count];
+            return;
+        }
+    }
+    s->unknown_mappings = true; /* Part of one. */
+}
+
+int munmap(void *at, size_t len) {
+    image_survivors *s = samovar_survivors;
+    if (s) {
+        if (is_chunk_of_ours(s, at, len) || is_images(at, len)) {
+            return 0;
+        }
+        forget_mapping(s, at, len);
+    }
+    return (int)syscall(SYS_munmap, at, len);
+}
+
+void *mremap(void *at, size_t len, size_t new_len, int flags, ...) {
+    va_list more;
+    va_start(more, flags);
+    void *to = flags & MREMAP_FIXED ? va_arg(more, void *) : NULL;
+    va_end(more);
+    image_survivors *s = samovar_survivors;
+    if (s) {
+        if (is_images(at, len)) {
+            errno = ENOMEM; /* The caller copies. */
+            return MAP_FAILED;
+        }
+        s->unknown_mappings = true;
+    }
+    return (void *)syscall(SYS_mremap, at, len, new_len, flags, to);
+}
+
+/* In the image this would bring back the image's content, where the caller wants zeros. */
+int madvise(void *at, size_t len, int advice) {
+    if (samovar_image && advice == MADV_DONTNEED && is_images(at, len)) {
+        memset(at, 0, len);
+        return 0;
+    }
+    return (int)syscall(SYS_madvise, at, len, advice);
+}
+
+/* ---- descriptors --------------------------------------------------------------------------- */
+
+static void note_lost(int fd) {
+    image_survivors *s = samovar_survivors;
+    if (s && fd >= 0 && fd < DESCRIPTORS_MAX && (s->descriptors[fd / 64] >> (fd % 64) & 1)) {
+        s->leave = LEAVE_DESCRIPTOR;
+    }
+}
+
+int close(int fd) {
+    note_lost(fd);
+    return (int)syscall(SYS_close, fd);
+}
+
+int dup3(int from, int to, int flags) {
+    note_lost(to);
+    return (int)syscall(SYS_dup3, from, to, flags);
+}
+
+int dup2(int from, int to) {
+    if (from == to) {
+        return fcntl(from, F_GETFD) < 0 ? -1 : to;
+    }
+    return dup3(from, to, 0);
+}
+
+int socket(int domain, int type, int protocol) {
+    int fd = (int)syscall(SYS_socket, domain, type, protocol);
+    samovar_survey_note(fd);
+    return fd;
+}
+
+int socketpair(int domain, int type, int protocol, int fds[2]) {
+    int result = (int)syscall(SYS_socketpair, domain, type, protocol, fds);
+    if (result == 0) {
+        samovar_survey_note(fds[0]);
+        samovar_survey_note(fds[1]);
+    }
+    return result;
+}
+
+/* ---- the process --------------------------------------------------------------------------- */
+
+#define NOTE(flag)                                                                                 \
+    do {                                                                                           \
+        if (samovar_survivors) {                                                                   \
+            samovar_survivors->flag = true;                                                        \
+        }                                                                                          \
+    } while (0)
+
+int chdir(const char *path) {
+    NOTE(cwd_changed);
+    return (int)syscall(SYS_chdir, path);
+}
+
+int fchdir(int fd) {
+    NOTE(cwd_changed);
+    return (int)syscall(SYS_fchdir, fd);
+}
+
+mode_t umask(mode_t mask) {
+    NOTE(umask_changed);
+    return (mode_t)syscall(SYS_umask, mask);
+}
+
+/* The others are called in libc; each once looked up. */
+#define ORIGINAL(name)                                                                             \
+    static __typeof__(name) *original;                                                             \
+    if (!original) {                                                                               \
+        original = (__typeof__(name) *)dlsym(RTLD_NEXT, #name);                                    \
+    }
+
+int sigaction(int number, const struct sigaction *action, struct sigaction *former) {
+    ORIGINAL(sigaction)
+    if (action) {
+        NOTE(signals_changed);
+    }
+    return original(number, action, former);
+}
+
+__sighandler_t signal(int number, __sighandler_t handler) {
+    ORIGINAL(signal)
+    NOTE(signals_changed);
+    return original(number, handler);
+}
+
+unsigned alarm(unsigned seconds) {
+    ORIGINAL(alarm)
+    NOTE(timers_changed);
+    return original(seconds);
+}
+
+int setitimer(__itimer_which_t which, const struct itimerval *value, struct itimerval *former) {
+    if (which != ITIMER_PROF) { /* That one is the time limit's. */
+        NOTE(timers_changed);
+    }
+    return (int)syscall(SYS_setitimer, which, value, former);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg) {
+    ORIGINAL(pthread_create)
+    NOTE(threads_started);
+    samovar_survey_note(-1);
+    return original(thread, attr, run, arg);
+}
+
+void *dlopen(const char *file, int mode) {
+    ORIGINAL(dlopen)
+    return original(file, mode & ~RTLD_DEEPBIND);
+}
+
+/* What only a new process undoes. */
+#define IRREVERSIBLE(type, name, parameters, arguments)                                            \
+    type name parameters {                                                                         \
+        ORIGINAL(name)                                                                             \
+        if (samovar_survivors) {                                                                   \
+            samovar_survivors->leave = LEAVE_PRIVILEGES;                                           \
+        }                                                                                          \
+        return original arguments;                                                                 \
+    }
+
+IRREVERSIBLE(int, setuid, (uid_t id), (id))
+IRREVERSIBLE(int, seteuid, (uid_t id), (id))
+IRREVERSIBLE(int, setreuid, (uid_t real, uid_t effective), (real, effective))
+IRREVERSIBLE(int, setresuid, (uid_t real, uid_t effective, uid_t saved), (real, effective, saved))
+IRREVERSIBLE(int, setgid, (gid_t id), (id))
+IRREVERSIBLE(int, setegid, (gid_t id), (id))
+IRREVERSIBLE(int, setregid, (gid_t real, gid_t effective), (real, effective))
+IRREVERSIBLE(int, setresgid, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved))
+IRREVERSIBLE(int, setpgid, (pid_t pid, pid_t group), (pid, group))
+IRREVERSIBLE(pid_t, setsid, (void), ())
+IRREVERSIBLE(int, setrlimit, (__rlimit_resource_t what, const struct rlimit *limit), (what, limit))
+IRREVERSIBLE(int, chroot, (const char *path), (path))
+IRREVERSIBLE(int, unshare, (int flags), (flags))
+IRREVERSIBLE(int, nice, (int by), (by))
+IRREVERSIBLE(int, setpriority, (__priority_which_t which, id_t who, int priority),
+             (which, who, priority))
+IRREVERSIBLE(int, sched_setaffinity, (pid_t pid, size_t size, const cpu_set_t *set),
+             (pid, size, set))

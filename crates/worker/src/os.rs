@@ -1,0 +1,130 @@
+//! fork's surroundings: signals, messages, waiting. The system calls of template and image process.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// Longest message on a channel.
+const MESSAGE_BYTES_MAX: usize = 4096;
+
+/// Waits until one of `fds` is readable, or at its end; says which are.
+pub(crate) fn wait_for_any<const N: usize>(fds: [RawFd; N]) -> io::Result<[bool; N]> {
+    let mut polled = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
+    loop {
+        // SAFETY: an array of N pollfds; negative descriptors are passed over.
+        let ready = unsafe { libc::poll(polled.as_mut_ptr(), N as libc::nfds_t, -1) };
+        if ready >= 0 {
+            return Ok(polled.map(|p| p.revents != 0));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// SIGCHLD becomes readable, so that a death and a message are waited for in one place.
+pub(crate) fn block_sigchld() -> io::Result<OwnedFd> {
+    let mut set = empty_set();
+    // SAFETY: fills a local set.
+    unsafe { libc::sigaddset(&raw mut set, libc::SIGCHLD) };
+    // SAFETY: reads a local set; one thread.
+    unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+    // SAFETY: reads a local set; -1 makes a new descriptor.
+    let fd = unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: just made.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+pub(crate) fn drain(signals: RawFd) {
+    let mut buffer = [0u8; 4 * size_of::<libc::signalfd_siginfo>()];
+    // SAFETY: a live buffer with its length; the descriptor does not block.
+    while unsafe { libc::read(signals, buffer.as_mut_ptr().cast(), buffer.len()) } > 0 {}
+}
+
+pub(crate) fn unblock_signals() {
+    let set = empty_set();
+    // SAFETY: reads a local set; one thread.
+    unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut()) };
+}
+
+fn empty_set() -> libc::sigset_t {
+    // SAFETY: sigset_t is plain data.
+    let mut set = unsafe { std::mem::zeroed() };
+    // SAFETY: sets all of a local.
+    unsafe { libc::sigemptyset(&raw mut set) };
+    set
+}
+
+/// A worker without a supervisor has no purpose.
+pub(crate) fn die_with_parent() {
+    // SAFETY: no pointers.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+}
+
+/// Programs that PHP starts have no business with the ring.
+pub(crate) fn close_on_exec(fd: &OwnedFd) {
+    // SAFETY: sets a flag of an open descriptor.
+    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
+}
+
+/// A script that writes to `php://stdout` must not mix with the data that `samovar` prints.
+pub(crate) fn stdout_to_stderr() {
+    // SAFETY: both are open, or the call fails and changes nothing.
+    unsafe { libc::dup2(2, 1) };
+}
+
+/// Rust's runtime reports stack overflows through SIGSEGV and SIGBUS; in PHP they must kill the process.
+pub(crate) fn reset_rust_signal_handlers() {
+    for signal in [libc::SIGSEGV, libc::SIGBUS] {
+        // SAFETY: the default action is always valid.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
+/// Closes a descriptor whose owner will not be dropped.
+pub(crate) fn close(fd: RawFd) {
+    // SAFETY: no pointers; the caller never uses it again.
+    unsafe { libc::close(fd) };
+}
+
+/// A child that has ended, if one has: its process and wait status.
+pub(crate) fn reap() -> Option<(i32, i32)> {
+    let mut status = 0;
+    // SAFETY: writes one local; WNOHANG never blocks.
+    let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+    (pid > 0).then_some((pid, status))
+}
+
+/// A pair of connected `SOCK_SEQPACKET` sockets.
+pub(crate) fn message_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut fds = [0; 2];
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+    // SAFETY: fills an array of two.
+    if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: just made.
+    Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
+}
+
+/// Sends one message.
+pub(crate) fn send(fd: RawFd, text: &str) -> io::Result<()> {
+    // SAFETY: a live buffer with its length.
+    let sent = unsafe { libc::send(fd, text.as_ptr().cast(), text.len(), libc::MSG_NOSIGNAL) };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// The next message; waits for it. `None` when the other side has closed its end.
+pub(crate) fn receive(fd: RawFd) -> io::Result<Option<String>> {
+    let mut buffer = [0u8; MESSAGE_BYTES_MAX];
+    // SAFETY: a live buffer with its length.
+    let len = unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), 0) };
+    match usize::try_from(len) {
+        Err(_) => Err(io::Error::last_os_error()),
+        Ok(0) => Ok(None),
+        Ok(len) => Ok(Some(String::from_utf8_lossy(&buffer[..len]).into_owned())),
+    }
+}

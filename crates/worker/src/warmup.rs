@@ -1,0 +1,51 @@
+//! Warm-up requests: those of the setting `warmup`, made before the image is taken.
+
+use crate::boundary::Head;
+use samovar_ring::request::{self, FLAG_APP, RequestHead};
+use std::cell::UnsafeCell;
+
+struct Global(UnsafeCell<(Vec<Vec<u8>>, usize)>);
+// SAFETY: the process has one thread; no reference leaves the functions below.
+unsafe impl Sync for Global {}
+static REQUESTS: Global = Global(UnsafeCell::new((Vec::new(), 0)));
+
+/// Keeps the encoded heads of GET requests for `targets`, to be handed out by [`next`].
+pub(crate) fn prepare(targets: &[String], app: &str, root: &str) {
+    let heads = targets.iter().filter_map(|target| encode(target, app, root)).collect();
+    // SAFETY: see `Global`.
+    unsafe { *REQUESTS.0.get() = (heads, 0) };
+}
+
+/// The next one, null after the last. Valid for the life of the process.
+pub(crate) fn next() -> *const Head {
+    // SAFETY: see `Global`.
+    let (heads, at) = unsafe { &mut *REQUESTS.0.get() };
+    *at += 1;
+    heads.get(*at - 1).map_or(std::ptr::null(), |head| head.as_ptr().cast())
+}
+
+fn encode(target: &str, app: &str, root: &str) -> Option<Vec<u8>> {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let script_name = app.strip_prefix(root).unwrap_or(app);
+    let head = RequestHead {
+        method: b"GET",
+        target: target.as_bytes(),
+        query: query.as_bytes(),
+        protocol: b"HTTP/1.1",
+        script_filename: app.as_bytes(),
+        script_name: script_name.as_bytes(),
+        document_uri: path.as_bytes(),
+        document_root: root.as_bytes(),
+        server_name: b"localhost",
+        server_addr: b"127.0.0.1",
+        remote_addr: b"127.0.0.1",
+        request_id: b"warm-up",
+        server_port: 80,
+        flags: FLAG_APP,
+        ..RequestHead::default()
+    };
+    let headers: [(&[u8], &[u8]); 2] = [(b"host", b"localhost"), (b"user-agent", b"Samovar")];
+    let mut out = Vec::new();
+    request::encode(&head, headers, &mut out).ok()?;
+    Some(out)
+}
