@@ -22,12 +22,37 @@ namespace Samovar {
      * reported as PHP reports uncaught exceptions, and are not thrown here.
      *
      * @param callable(): (string|Response|null)|callable(Request): (string|Response|null) $handler
-     * @param int $rollbackEvery must be 0: there is no rollback yet
+     * @param int $rollbackEvery 0: the application's state lives on. N: after N requests, after a fatal error, and when
+     *     its memory has grown too much, the process returns to where it stood when serve() was called; 1 means after
+     *     each request.
      *
      * @throws \Error when called from within a handler
-     * @throws \ValueError when $rollbackEvery is not 0
+     * @throws \ValueError when $rollbackEvery is negative
      */
     function serve(callable $handler, int $rollbackEvery = 0): void
+    {
+    }
+
+    /**
+     * What stands above this call runs once; each request goes on below it, and the process returns here at its end.
+     *
+     * Superglobals, headers, input and output below are those of the request. It may stand at any depth of the front
+     * controller. In any other script, and when the application holds something that cannot be rolled back, it does
+     * nothing: the whole script runs for each request.
+     */
+    function checkpoint(): void
+    {
+    }
+
+    /**
+     * Calls $work at once while the application boots, and drops its output, headers and session: for rendering a page
+     * above the checkpoint, so that the classes and services of it are there for every request.
+     *
+     * Does nothing in a request. An exception that leaves $work is logged.
+     *
+     * @param callable(): mixed $work
+     */
+    function warmup(callable $work): void
     {
     }
 

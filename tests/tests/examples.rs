@@ -37,7 +37,11 @@ fn each_example_answers_as_its_readme_says() {
                 .start();
             check(&server);
             let is_script = PathBuf::from(&target).extension().is_some();
-            let model = if is_script { "resident" } else { "script" };
+            let model = match is_script {
+                true if target.ends_with("checkpoint.php") => "checkpoint",
+                true => "resident",
+                false => "script",
+            };
             let status = server.status();
             let workers = status["workers"].as_array().expect("a list of workers");
             let models: BTreeSet<_> = workers.iter().map(|w| w["model"].as_str()).collect();

@@ -162,7 +162,8 @@ fn however_a_request_ends_the_next_is_served() {
         let expected = if is_booted_anew { "1 1" } else { "3 3" };
         assert_eq!(counts, expected, "{target}");
         assert_eq!(differences(&clean, &report(&server)), [""; 0], "{target}");
-        assert_eq!(server.worker_pids(), pid, "{target}: the process lives");
+        assert_eq!(server.worker_pids() != pid, is_booted_anew, "{target}: a fresh fork");
+        assert_eq!(server.status()["worker_restarts_total"], 0, "{target}: nothing died");
         // It happens again in the same way.
         assert_eq!(server.get(target).status, status, "{target} again");
         assert_eq!(server.get("/").text(), "at home", "{target} again");

@@ -66,6 +66,7 @@ static void close_scripts(void) {
 static void tidy(void) {
     close_scripts();
     gc_collect_cycles();
+    samovar_reseed_warm_up();
     php_clear_stat_cache(0, NULL, 0);
     if (zend_ini_long("realpath_cache_ttl", sizeof("realpath_cache_ttl") - 1, 0) > 0) {
         keep_realpaths();

@@ -237,20 +237,26 @@ static void sample(image_survivors *s) {
     }
 }
 
-void samovar_hot_restore(image_survivors *s) {
-    /* A thread's faults are its own. */
-    if (faults() != s->faults || s->threads_started) {
+bool samovar_hot_touched(const image_survivors *s) {
+    return faults() != s->faults || s->threads_started; /* A thread's faults are its own. */
+}
+
+void samovar_hot_restore(image_survivors *s, bool touched) {
+    const bool sampled = s->rollbacks % SAMPLE_EVERY == SAMPLE_EVERY - 1;
+    if (touched) {
         uint32_t count;
         if (!scan(s, &count)) {
             samovar_leave_for(LEAVE_MAPPING);
         }
         for_each_dirty(s, count, note_dirty);
     }
-    if (s->rollbacks % SAMPLE_EVERY == SAMPLE_EVERY - 1) {
+    if (sampled) {
         sample(s);
     }
     for (uint32_t i = 0; i < s->hot_count; i++) {
         memcpy(s->hot[i].page, s->hot[i].source, IMAGE_PAGE);
     }
-    s->faults = faults();
+    if (touched || sampled) {
+        s->faults = faults();
+    }
 }

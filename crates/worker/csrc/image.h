@@ -23,7 +23,6 @@ enum {
     REGIONS_MAX = 4096,
     CLUSTERS_MAX = 64,
     DESCRIPTORS_MAX = 1024, /* open when the image is taken */
-    GAPS_MAX = 64,
     KEPT_MAX = 64,     /* connections and files that an image keeps open */
     MAPPINGS_MAX = 512, /* made by one request and known by their addresses */
     CHUNKS_MAX = 64,   /* of the Zend heap, kept for the next request */
@@ -113,8 +112,7 @@ typedef struct {
     int pagemap;
     bool has_pagemap_scan;
     /* kernel.c */
-    address_range gaps[GAPS_MAX]; /* descriptor numbers that were free */
-    uint32_t gap_count;
+    unsigned first_free; /* descriptor number: the request's begin here */
     uint64_t descriptors[DESCRIPTORS_MAX / 64];
     kept_descriptor kept[KEPT_MAX];
     uint32_t kept_count;
@@ -156,14 +154,16 @@ const char *samovar_image_take(void);
 
 /* hot.c: which pages a request has changed, and their way back */
 bool samovar_hot_start(image_survivors *s);
-void samovar_hot_restore(image_survivors *s);
+/* Whether pages may have been written that are not known to be hot. */
+bool samovar_hot_touched(const image_survivors *s);
+void samovar_hot_restore(image_survivors *s, bool touched);
 
 enum { SAMOVAR_CHUNK_BYTES = 2 << 20 }; /* of the Zend heap (Zend/zend_alloc.c) */
 
 /* kernel.c: what the kernel knows of the process, and its way back */
 bool samovar_kernel_start(image_survivors *s);
 bool samovar_kernel_settle(image_survivors *s);
-void samovar_kernel_restore(image_survivors *s);
+void samovar_kernel_restore(image_survivors *s, bool touched);
 /* Whether a request can be taken: false when a kept connection has died. */
 bool samovar_kernel_connections_live(image_survivors *s);
 
@@ -176,6 +176,7 @@ _Noreturn void samovar_leave_for(leave_reason reason);
 
 /* reseed.c */
 void samovar_reseed_startup(void);
+void samovar_reseed_warm_up(void);
 void samovar_reseed_prepare(void);
 void samovar_reseed(void);
 long samovar_live_tls(void);

@@ -24,8 +24,7 @@ enum {
     CHECK_EVERY = 64, /* rollbacks between two looks at what cannot change unseen, but might */
     SIGNALS = 65,
     MAPS_BYTES_MAX = 4 << 20,
-    CHILDREN_MAX = 1024, /* reaped in one go */
-    HIGH_DESCRIPTOR = 64 /* where ours go, out of the way of PHP's */
+    CHILDREN_MAX = 1024  /* reaped in one go */
 };
 
 static struct sigaction dispositions[SIGNALS];
@@ -58,30 +57,26 @@ static bool note_descriptors(image_survivors *s) {
     return fits;
 }
 
-static bool note_gaps(image_survivors *s) {
+/* Free numbers between the open ones are taken, so that all that a request opens lies above. */
+static bool fill_gaps(image_survivors *s) {
     for (int fd = 0; fd < DESCRIPTORS_MAX; fd++) {
         if (is_open_at_start(s, fd)) {
-            continue;
-        }
-        if (fd > 0 && !is_open_at_start(s, fd - 1)) {
-            s->gaps[s->gap_count - 1].to = (uintptr_t)fd;
-        } else if (s->gap_count == GAPS_MAX) {
-            return false;
-        } else {
-            s->gaps[s->gap_count++] = (address_range){(uintptr_t)fd, (uintptr_t)fd};
+            s->first_free = (unsigned)fd + 1;
         }
     }
-    if (s->gap_count > 0 && s->gaps[s->gap_count - 1].to == DESCRIPTORS_MAX - 1) {
-        s->gaps[s->gap_count - 1].to = ~0U;
-        return true;
+    for (unsigned fd = 0; fd < s->first_free; fd++) {
+        if (!is_open_at_start(s, (int)fd)) {
+            if (fcntl(s->cwd, F_DUPFD_CLOEXEC, (int)fd) != (int)fd) {
+                return false;
+            }
+            s->descriptors[fd / 64] |= 1ULL << (fd % 64);
+        }
     }
-    return false;
+    return s->first_free > 0 && syscall(SYS_close_range, s->first_free, ~0U, 0) == 0;
 }
 
 static void close_new_descriptors(const image_survivors *s) {
-    for (uint32_t i = 0; i < s->gap_count; i++) {
-        syscall(SYS_close_range, (unsigned)s->gaps[i].from, (unsigned)s->gaps[i].to, 0);
-    }
+    syscall(SYS_close_range, s->first_free, ~0U, 0);
 }
 
 static void restore_files(image_survivors *s) {
@@ -259,7 +254,8 @@ static void drop_idle_chunks(image_survivors *s) {
     }
 }
 
-static void restore_mappings(image_survivors *s) {
+/* `touched`: the request has made the kernel map something, as far as page faults tell. */
+static void restore_mappings(image_survivors *s, bool touched) {
     for (uint32_t i = 0; i < s->mapping_count; i++) {
         if (s->mappings[i].len > 0) {
             syscall(SYS_munmap, s->mappings[i].at, s->mappings[i].len);
@@ -274,6 +270,9 @@ static void restore_mappings(image_survivors *s) {
         syscall(SYS_brk, wanted);
     }
     drop_idle_chunks(s);
+    if (!touched && !s->unknown_mappings && s->rollbacks % CHECK_EVERY != 0) {
+        return;
+    }
     const uint64_t expected = s->vm_pages + s->chunk_count * (SAMOVAR_CHUNK_BYTES / IMAGE_PAGE);
     if (s->unknown_mappings || vm_pages(s) != expected) {
         if (!restore_all_mappings(s)) {
@@ -325,15 +324,6 @@ static bool has_other_threads(void) {
     return stat("/proc/self/task", &task) != 0 || task.st_nlink > 3;
 }
 
-static int moved_up(int fd) {
-    if (fd < 0) {
-        return -1;
-    }
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR);
-    syscall(SYS_close, fd);
-    return high;
-}
-
 static mode_t current_umask(void) {
     mode_t mask = (mode_t)syscall(SYS_umask, 077);
     syscall(SYS_umask, mask);
@@ -342,13 +332,13 @@ static mode_t current_umask(void) {
 
 bool samovar_kernel_start(image_survivors *s) {
     maps_text = samovar_shared_memory(MAPS_BYTES_MAX);
-    s->pagemap = moved_up(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
-    s->statm = moved_up(open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
-    s->cwd = moved_up(open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    s->pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    s->statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    s->cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     s->umask = current_umask();
     note_signals();
     samovar_survey_kept(s);
-    return maps_text && s->pagemap >= 0 && s->statm >= 0 && note_descriptors(s) && note_gaps(s);
+    return maps_text && s->cwd >= 0 && s->pagemap >= 0 && s->statm >= 0 && note_descriptors(s) && fill_gaps(s);
 }
 
 /* When all of the worker's own memory is there. */
@@ -357,7 +347,7 @@ bool samovar_kernel_settle(image_survivors *s) {
     return note_mappings(s);
 }
 
-void samovar_kernel_restore(image_survivors *s) {
+void samovar_kernel_restore(image_survivors *s, bool touched) {
     if (!samovar_kernel_connections_live(s)) {
         s->leave = LEAVE_CONNECTION;
     }
@@ -370,8 +360,8 @@ void samovar_kernel_restore(image_survivors *s) {
     }
     close_new_descriptors(s);
     restore_files(s);
-    restore_mappings(s);
-    if (s->cwd_changed && s->cwd >= 0) {
+    restore_mappings(s, touched);
+    if (s->cwd_changed) {
         syscall(SYS_fchdir, s->cwd);
     }
     if (s->umask_changed) {

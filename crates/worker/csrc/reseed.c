@@ -185,6 +185,14 @@ static void *loaded(const char *library, const char *function) {
     return handle ? dlsym(handle, function) : NULL;
 }
 
+/* Before the image: or each reset of its generator would begin with all of its start. */
+void samovar_reseed_warm_up(void) {
+    int (*initialize)(void) = (int (*)(void))loaded("libsqlite3.so.0", "sqlite3_initialize");
+    if (initialize) {
+        initialize();
+    }
+}
+
 void samovar_reseed_prepare(void) {
     find_engines();
     sqlite_randomness = (void (*)(int, void *))loaded("libsqlite3.so.0", "sqlite3_randomness");

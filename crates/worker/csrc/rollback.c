@@ -44,8 +44,9 @@ static char *stack_pointer(const ucontext_t *context) {
 static void restore(void) {
     image_survivors *s = samovar_survivors;
     const uint64_t from = now_ns();
-    samovar_kernel_restore(s);
-    samovar_hot_restore(s);
+    const bool touched = samovar_hot_touched(s);
+    samovar_kernel_restore(s, touched);
+    samovar_hot_restore(s, touched);
     memcpy(s->stack_low, s->stack_copy, s->stack_len);
     s->rollbacks++;
     s->rollback_ns = now_ns() - from;

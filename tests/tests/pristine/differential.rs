@@ -1,0 +1,243 @@
+//! Scenes, their first answers, and the same scenes in random order on a server that rolls back.
+
+use crate::masks::{Rule, Side, difference, masked};
+use crate::visitor::Visitor;
+use samovar_testkit::http::{Request, Response};
+use samovar_testkit::{Server, eventually};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::Write as _;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// How many requests a trial sends at least.
+const REQUESTS: usize = 1000;
+/// How many ask at once: one for each worker.
+const CLIENTS: u64 = 2;
+/// After so many wrong answers there is nothing new to learn.
+const WRONG_MAX: usize = 5;
+/// How many scenes before a wrong answer are told.
+const FORMER_MAX: usize = 6;
+
+/// What one newcomer does.
+pub(crate) struct Scene {
+    name: String,
+    play: Box<dyn Fn(&mut Visitor) + Send + Sync>,
+}
+
+impl Scene {
+    /// Any number of requests, in the names of their steps.
+    pub(crate) fn new(name: &str, play: impl Fn(&mut Visitor) + Send + Sync + 'static) -> Scene {
+        Scene { name: name.to_owned(), play: Box::new(play) }
+    }
+
+    /// One request.
+    pub(crate) fn one(name: &str, request: Request) -> Scene {
+        Scene::new(name, move |visitor| {
+            visitor.send("it", request.clone());
+        })
+    }
+
+    /// One GET, named after its target.
+    pub(crate) fn get(target: &str) -> Scene {
+        Scene::one(&format!("GET {target}"), Request::get(target))
+    }
+}
+
+/// Scenes and the answers that a fresh process gives.
+pub(crate) struct Trial<'a> {
+    scenes: &'a [Scene],
+    rules: &'a [Rule],
+    expected: BTreeMap<&'a str, Vec<(String, String)>>,
+}
+
+impl<'a> Trial<'a> {
+    /// Learns the answers where each request has a fresh process, or something as good.
+    pub(crate) fn learn(scenes: &'a [Scene], rules: &'a [Rule], fresh: &Side) -> Trial<'a> {
+        let mut expected = BTreeMap::new();
+        for scene in scenes {
+            let answers = play(scene, rules, fresh).masked;
+            let former = expected.insert(scene.name.as_str(), answers);
+            assert!(former.is_none(), "two scenes have the name {}", scene.name);
+        }
+        Trial { scenes, rules, expected }
+    }
+
+    /// Learns each scene's answers from a server that has answered nothing before.
+    pub(crate) fn learn_anew(
+        scenes: &'a [Scene],
+        rules: &'a [Rule],
+        start: impl Fn() -> Server,
+        folder: &std::path::Path,
+    ) -> Trial<'a> {
+        let learn = |scene: &'a Scene| {
+            let server = start();
+            let side = Side { address: server.address(), folder, own: server.folder() };
+            let answers = play(scene, rules, &side).masked;
+            server.stop();
+            (scene.name.as_str(), answers)
+        };
+        Trial { scenes, rules, expected: scenes.iter().map(learn).collect() }
+    }
+
+    /// The scenes of both; their names must differ.
+    pub(crate) fn run(trials: &[&Trial], server: &Server, folder: &std::path::Path) {
+        let side = Side { address: server.address(), folder, own: server.folder() };
+        let seed = from_environment("PRISTINE_SEED").unwrap_or_else(seed_of_now);
+        let requests = from_environment("PRISTINE_REQUESTS").map_or(REQUESTS, |n| n as usize);
+        println!("PRISTINE_SEED={seed}");
+        let stage = Stage {
+            parts: trials.iter().flat_map(|t| t.scenes.iter().map(move |s| (*t, s))).collect(),
+            side,
+            sent: AtomicUsize::new(0),
+            requests,
+            report: Mutex::default(),
+        };
+        std::thread::scope(|scope| {
+            for client in 0..CLIENTS {
+                let stage = &stage;
+                scope.spawn(move || stage.client(Order::new(seed, client)));
+            }
+        });
+        let report = stage.report.into_inner().expect("no client has panicked");
+        println!("{} requests, {} scenes", stage.sent.into_inner(), stage.parts.len());
+        assert!(
+            report.wrong.is_empty(),
+            "PRISTINE_SEED={seed}; `-` is a fresh process, `+` is Samovar\n{}\nlog:\n{}",
+            report.wrong.join("\n"),
+            tail(&server.log())
+        );
+    }
+}
+
+/// A scene's answers: compared, and as they were.
+struct Played {
+    masked: Vec<(String, String)>,
+    cookies: Vec<String>,
+}
+
+fn play(scene: &Scene, rules: &[Rule], side: &Side) -> Played {
+    let mut visitor = Visitor::new(side.address);
+    (scene.play)(&mut visitor);
+    let plain = |(step, response): &(String, Response)| (step.clone(), masked(response, side, rules));
+    let cookies = visitor.steps.iter().flat_map(|(_, r)| r.all("set-cookie"));
+    let cookies = cookies.map(|c| c.split(';').next().unwrap_or_default().to_owned()).collect();
+    Played { masked: visitor.steps.iter().map(plain).collect(), cookies }
+}
+
+/// What the clients of a run share.
+struct Stage<'a> {
+    parts: Vec<(&'a Trial<'a>, &'a Scene)>,
+    side: Side<'a>,
+    sent: AtomicUsize,
+    requests: usize,
+    report: Mutex<Report>,
+}
+
+#[derive(Default)]
+struct Report {
+    wrong: Vec<String>,
+    former: VecDeque<String>,
+    sessions: BTreeSet<String>,
+}
+
+impl Stage<'_> {
+    fn client(&self, mut order: Order) {
+        while self.sent.load(Ordering::Relaxed) < self.requests && self.wrong_count() < WRONG_MAX {
+            let (trial, scene) = self.parts[order.next(self.parts.len())];
+            let played = play(scene, trial.rules, &self.side);
+            self.sent.fetch_add(played.masked.len(), Ordering::Relaxed);
+            self.judge(&trial.expected[scene.name.as_str()], scene, &played);
+        }
+    }
+
+    fn wrong_count(&self) -> usize {
+        self.report.lock().expect("no client has panicked").wrong.len()
+    }
+
+    fn judge(&self, expected: &[(String, String)], scene: &Scene, played: &Played) {
+        let mut report = self.report.lock().expect("no client has panicked");
+        let mut text = String::new();
+        for ((step, expected), (got_step, got)) in expected.iter().zip(&played.masked) {
+            assert_eq!(step, got_step, "{}: the walks part", scene.name);
+            if expected != got {
+                let _ = writeln!(text, "== {}, {step}\n{}", scene.name, difference(expected, got));
+            }
+        }
+        if expected.len() != played.masked.len() {
+            let _ = writeln!(text, "== {}: not the same number of answers", scene.name);
+        }
+        // What the rules hide must differ: a session that two newcomers share is the worst leak.
+        for cookie in played.cookies.iter().filter(|c| is_session(c)).collect::<BTreeSet<_>>() {
+            if !report.sessions.insert(cookie.clone()) {
+                let _ = writeln!(text, "== {}: the session {cookie} is another's", scene.name);
+            }
+        }
+        if !text.is_empty() {
+            let former: Vec<&str> = report.former.iter().map(String::as_str).collect();
+            let _ = writeln!(text, "after: {}", former.join(" | "));
+            report.wrong.push(text);
+        }
+        report.former.push_back(scene.name.clone());
+        if report.former.len() > FORMER_MAX {
+            report.former.pop_front();
+        }
+    }
+}
+
+fn is_session(cookie: &str) -> bool {
+    const IDS: &[&str] = &["PHPSESSID=", "TEASESSION=", "DokuWiki="];
+    const DELETED: &str = "deleted";
+    IDS.iter().any(|name| cookie.strip_prefix(name).is_some_and(|id| id != DELETED))
+}
+
+/// The server runs in the checkpoint model, and both workers have done their part.
+pub(crate) fn assert_rolled_back(server: &Server, mode: &str) {
+    let status = eventually("workers that wait", || {
+        let status = server.status();
+        let is_idle = |w: &serde_json::Value| w["state"] == "idle";
+        status["workers"].as_array()?.iter().all(is_idle).then_some(status)
+    });
+    let image = &status["image"];
+    println!("image: {image}");
+    assert_eq!(image["mode"], mode, "{status}\n{}", tail(&server.log()));
+    let workers = status["workers"].as_array().expect("a list of workers");
+    let rolling: Vec<_> = workers.iter().filter(|w| w["model"] == "checkpoint").collect();
+    assert_eq!(rolling.len(), 2, "{status}");
+    assert!(image["rollbacks_total"].as_u64().is_some_and(|n| n > 0), "{status}");
+    assert_eq!(status["worker_restarts_total"], 0, "{status}\n{}", tail(&server.log()));
+}
+
+/// The last lines of a log.
+pub(crate) fn tail(log: &str) -> String {
+    const LINES_MAX: usize = 30;
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(LINES_MAX)..].join("\n")
+}
+
+fn from_environment(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
+}
+
+fn seed_of_now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970");
+    u64::from(now.subsec_nanos()) ^ now.as_secs()
+}
+
+/// Numbers in an order that the seed decides (xorshift64*).
+struct Order(u64);
+
+impl Order {
+    fn new(seed: u64, client: u64) -> Order {
+        // Never 0, and of many bits however small the seed.
+        Order((seed ^ client << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    fn next(&mut self, below: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let high = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33;
+        (high % below as u64) as usize
+    }
+}
