@@ -15,8 +15,8 @@ pub(crate) struct Case {
 pub(crate) enum Models {
     /// The script model alone: what the case asks about lies outside a handler.
     Script,
-    /// The script model, and a resident handler that includes the same script.
-    Both,
+    /// The script model, a resident handler that includes the same script, and a checkpoint above it.
+    All,
 }
 
 /// A request.
@@ -29,8 +29,8 @@ pub(crate) enum Step {
 
 /// Why Samovar's answer is another one, and what it is.
 pub(crate) struct Difference {
-    /// Whether it is one of the resident model alone.
-    pub(crate) is_residents: bool,
+    /// The model that it is one of alone.
+    pub(crate) model: Option<&'static str>,
     pub(crate) why: &'static str,
     pub(crate) is: Is,
 }
@@ -60,7 +60,7 @@ impl Case {
     /// Several requests.
     pub(crate) fn steps(name: impl Into<String>, steps: impl IntoIterator<Item = Request>) -> Case {
         let steps = steps.into_iter().map(Step::Send).collect();
-        Case { name: name.into(), steps, models: Models::Both, differences: Vec::new() }
+        Case { name: name.into(), steps, models: Models::All, differences: Vec::new() }
     }
 
     /// One request.
@@ -85,13 +85,13 @@ impl Case {
 
     /// Documents a difference. It explains each answer of the case that differs.
     pub(crate) fn differs(mut self, why: &'static str, is: Is) -> Case {
-        self.differences.push(Difference { is_residents: false, why, is });
+        self.differences.push(Difference { model: None, why, is });
         self
     }
 
     /// Documents a difference of the resident model.
     pub(crate) fn differs_in_resident(mut self, why: &'static str, is: Is) -> Case {
-        self.differences.push(Difference { is_residents: true, why, is });
+        self.differences.push(Difference { model: Some("resident"), why, is });
         self
     }
 

@@ -50,12 +50,14 @@ fn run(themes: &[Theme]) -> usize {
     let mut script = Sides::start("script", &stage::public(folder.path()), is_oracle_only);
     let handler = folder.path().join("conformance_resident");
     let mut resident = Sides::start("resident", &handler, is_oracle_only);
+    let below = folder.path().join("conformance_checkpoint");
+    let mut checkpoint = Sides::start("checkpoint", &below, is_oracle_only);
     let (mut passed_in_all, mut failed_in_all) = (0, 0);
     for theme in themes {
         let mut counts = Counts::default();
         for case in &theme.cases {
-            let mut both = [&mut script, &mut resident];
-            let models = if case.models == Models::Both { &mut both[..] } else { &mut both[..1] };
+            let mut all = [&mut script, &mut resident, &mut checkpoint];
+            let models = if case.models == Models::All { &mut all[..] } else { &mut all[..1] };
             for sides in models {
                 let verdict =
                     if is_oracle_only { repeat(sides, case) } else { compare(sides, case) };
@@ -67,9 +69,20 @@ fn run(themes: &[Theme]) -> usize {
         passed_in_all += counts.passed;
         failed_in_all += counts.failed;
     }
+    if !is_oracle_only && checkpoint.samovar.as_ref().is_some_and(|s| !rolled_back(s)) {
+        println!("FAILED: the checkpoint model answered without rolling back");
+        failed_in_all += 1;
+    }
     let cases: usize = themes.iter().map(|theme| theme.cases.len()).sum();
     println!("{cases} cases in their models: {passed_in_all} passed, {failed_in_all} failed");
     failed_in_all
+}
+
+/// Whether its workers are those of the checkpoint model, and have done what it is for.
+fn rolled_back(server: &samovar_testkit::Server) -> bool {
+    let status = server.status();
+    println!("image: {}", status["image"]);
+    status["workers"][0]["model"] == "checkpoint" && status["image"]["rollbacks_total"] != 0
 }
 
 fn assert_enough(themes: &[Theme]) {
@@ -115,8 +128,8 @@ fn repeat(sides: &Sides, case: &Case) -> Result<(), String> {
 }
 
 fn compare(sides: &Sides, case: &Case) -> Result<(), String> {
-    let is_resident = sides.model == "resident";
-    let known = case.differences.iter().find(|known| is_resident || !known.is_residents);
+    let is_of = |known: &&Difference| known.model.is_none_or(|model| model == sides.model);
+    let known = case.differences.iter().find(is_of);
     let answers = sides.theirs(case).into_iter().zip(sides.ours(case));
     let mut is_equal = true;
     for (step, (mut theirs, mut ours)) in case.steps.iter().zip(answers) {

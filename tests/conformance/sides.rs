@@ -24,8 +24,8 @@ impl Sides {
     /// Starts both.
     pub(crate) fn start(model: &'static str, root: &Path, is_oracle_only: bool) -> Sides {
         let samovar = (!is_oracle_only).then(|| {
-            // One resident worker: each request meets what the one before left.
-            let start = Server::at(root).workers(if model == "resident" { 1 } else { 2 });
+            // One worker that stays: each request meets what the one before left.
+            let start = Server::at(root).workers(if model == "script" { 2 } else { 1 });
             SETTINGS.iter().fold(start, |start, (key, value)| start.define(key, value)).start()
         });
         Sides { model, oracle: Oracle::with(root, SETTINGS), samovar, deaths: 0 }

@@ -65,10 +65,10 @@ const FILES: &[(&str, &str)] = &[
     ("halt.php", "<?php echo 'a'; __halt_compiler(); never seen\n"),
 ];
 
-/// Copies the scripts and adds the rest. The folder holds `conformance/public` and `conformance_resident`.
+/// Copies the scripts and adds the rest. The folder holds `conformance/public` and the two front controllers.
 pub(crate) fn stage() -> TempDir {
     let folder = TempDir::with_prefix("samovar-conformance-").expect("a temporary folder");
-    for app in ["conformance", "conformance_resident"] {
+    for app in ["conformance", "conformance_resident", "conformance_checkpoint"] {
         let from = workspace().join("tests/apps").join(app);
         copy(&from, &folder.path().join(app)).expect("scripts to copy");
     }

@@ -8,7 +8,11 @@ use samovar_testkit::http::Request;
 use samovar_testkit::{Oracle, Server, workspace};
 use std::path::PathBuf;
 
-const RULES: &[Rule] = &[Rule { name: "session", before: "set-cookie: TEASESSION=", after: ";" }];
+const RULES: &[Rule] = &[
+    Rule { name: "session", before: "set-cookie: TEASESSION=", after: ";" },
+    // In a report.
+    Rule { name: "session", before: "Set-Cookie: TEASESSION=", after: ";" },
+];
 
 #[test]
 fn script() {

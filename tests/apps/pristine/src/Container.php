@@ -44,7 +44,7 @@ trait Brews
     public static int $brewed = 0;
 }
 
-final class Pot
+class Pot
 {
     use Brews;
 
