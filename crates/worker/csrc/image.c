@@ -19,7 +19,7 @@
 #define MFD_EXEC 0x0010U
 #endif
 
-enum { MAPS_BYTES_MAX = 8 << 20, CLUSTER_DISTANCE = 16 << 20, PAGEMAP_BATCH = 4096 };
+enum { MAPS_BYTES_MAX = 8 << 20, CLUSTER_DISTANCE = 1 << 20, PAGEMAP_BATCH = 4096 };
 
 image_table *samovar_image;
 

@@ -21,7 +21,7 @@
 enum {
     IMAGE_PAGE = 4096,
     REGIONS_MAX = 4096,
-    CLUSTERS_MAX = 64,
+    CLUSTERS_MAX = 128,
     DESCRIPTORS_MAX = 1024, /* open when the image is taken */
     KEPT_MAX = 64,     /* connections and files that an image keeps open */
     MAPPINGS_MAX = 512, /* made by one request and known by their addresses */

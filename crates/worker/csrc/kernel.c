@@ -24,7 +24,8 @@ enum {
     CHECK_EVERY = 64, /* rollbacks between two looks at what cannot change unseen, but might */
     SIGNALS = 65,
     MAPS_BYTES_MAX = 4 << 20,
-    CHILDREN_MAX = 1024  /* reaped in one go */
+    CHILDREN_MAX = 1024, /* reaped in one go */
+    FILLED_MAX = 512     /* descriptors of an image, free numbers between them included */
 };
 
 static struct sigaction dispositions[SIGNALS];
@@ -63,6 +64,9 @@ static bool fill_gaps(image_survivors *s) {
         if (is_open_at_start(s, fd)) {
             s->first_free = (unsigned)fd + 1;
         }
+    }
+    if (s->first_free > FILLED_MAX) {
+        return false;
     }
     for (unsigned fd = 0; fd < s->first_free; fd++) {
         if (!is_open_at_start(s, (int)fd)) {

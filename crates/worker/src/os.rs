@@ -58,6 +58,26 @@ fn empty_set() -> libc::sigset_t {
     set
 }
 
+/// Closes what the process has inherited beside standard streams and `keep`: requests and their programs have no
+/// business with it.
+pub(crate) fn close_others(keep: &[RawFd]) {
+    let mut kept: Vec<u32> = keep.iter().chain(&[0, 1, 2]).map(|fd| fd.unsigned_abs()).collect();
+    kept.sort_unstable();
+    let mut from = 0;
+    for fd in kept {
+        if fd > from {
+            close_range(from, fd - 1);
+        }
+        from = fd + 1;
+    }
+    close_range(from, u32::MAX);
+}
+
+fn close_range(from: u32, to: u32) {
+    // SAFETY: no pointers; nobody in this process owns a descriptor in the range.
+    unsafe { libc::syscall(libc::SYS_close_range, from, to, 0) };
+}
+
 /// A worker without a supervisor has no purpose.
 pub(crate) fn die_with_parent() {
     // SAFETY: no pointers.

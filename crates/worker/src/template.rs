@@ -32,6 +32,7 @@ pub(crate) fn run(options: Options) -> Result<(), Box<dyn std::error::Error>> {
     for fd in [&options.channel, &options.ring, &options.bell] {
         os::close_on_exec(fd);
     }
+    os::close_others(&[&options.channel, &options.ring, &options.bell].map(AsRawFd::as_raw_fd));
     os::stdout_to_stderr();
     let ring = Ring::attach(options.ring, options.bell)?;
     let boots = !options.checkpoint_after.is_empty() || boots_ahead(&options.app);

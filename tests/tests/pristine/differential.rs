@@ -10,8 +10,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How many requests a trial sends at least.
-const REQUESTS: usize = 1000;
+/// How many requests a trial sends at least, unless `PRISTINE_REQUESTS` says another number.
+pub(crate) const REQUESTS: usize = 1000;
 /// How many ask at once: one for each worker.
 const CLIENTS: u64 = 2;
 /// After so many wrong answers there is nothing new to learn.
@@ -80,11 +80,17 @@ impl<'a> Trial<'a> {
         Trial { scenes, rules, expected: scenes.iter().map(learn).collect() }
     }
 
-    /// The scenes of both; their names must differ.
-    pub(crate) fn run(trials: &[&Trial], server: &Server, folder: &std::path::Path) {
+    /// Plays the scenes of all trials in random order, until there were `requests`; every answer must
+    /// be the learned one.
+    pub(crate) fn run(
+        trials: &[&Trial],
+        server: &Server,
+        folder: &std::path::Path,
+        requests: usize,
+    ) {
         let side = Side { address: server.address(), folder, own: server.folder() };
         let seed = from_environment("PRISTINE_SEED").unwrap_or_else(seed_of_now);
-        let requests = from_environment("PRISTINE_REQUESTS").map_or(REQUESTS, |n| n as usize);
+        let requests = from_environment("PRISTINE_REQUESTS").map_or(requests, |n| n as usize);
         println!("PRISTINE_SEED={seed}");
         let stage = Stage {
             parts: trials.iter().flat_map(|t| t.scenes.iter().map(move |s| (*t, s))).collect(),
@@ -119,7 +125,8 @@ struct Played {
 fn play(scene: &Scene, rules: &[Rule], side: &Side) -> Played {
     let mut visitor = Visitor::new(side.address);
     (scene.play)(&mut visitor);
-    let plain = |(step, response): &(String, Response)| (step.clone(), masked(response, side, rules));
+    let plain =
+        |(step, response): &(String, Response)| (step.clone(), masked(response, side, rules));
     let cookies = visitor.steps.iter().flat_map(|(_, r)| r.all("set-cookie"));
     let cookies = cookies.map(|c| c.split(';').next().unwrap_or_default().to_owned()).collect();
     Played { masked: visitor.steps.iter().map(plain).collect(), cookies }

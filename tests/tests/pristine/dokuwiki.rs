@@ -10,7 +10,7 @@
 //! first line of `doku.php`. The oracle does without.
 
 use crate::copy::{copy_of, copy_tree};
-use crate::differential::{Scene, Trial, assert_rolled_back};
+use crate::differential::{REQUESTS, Scene, Trial, assert_rolled_back};
 use crate::masks::{Rule, Side};
 use crate::visitor::{Visitor, between, form};
 use samovar_testkit::http::Request;
@@ -46,15 +46,14 @@ fn dokuwiki() {
     let ahead = ahead.display().to_string();
     let theirs = Oracle::start(their_copy.path());
     let scenes = scenes();
-    let fresh =
-        Side { address: theirs.address(), folder: their_copy.path(), own: theirs.folder() };
+    let fresh = Side { address: theirs.address(), folder: their_copy.path(), own: theirs.folder() };
     let trial = Trial::learn(&scenes, RULES, &fresh);
     let ours = Server::at(our_copy.path().join("doku.php"))
         .workers(2)
         .define("auto_prepend_file", &ahead)
         .args(["--checkpoint-after", &ahead])
         .start();
-    Trial::run(&[&trial], &ours, our_copy.path());
+    Trial::run(&[&trial], &ours, our_copy.path(), REQUESTS);
     assert_rolled_back(&ours, "shared");
     ours.stop();
 }
@@ -63,14 +62,24 @@ fn dokuwiki() {
 fn wiki() -> TempDir {
     let wiki = copy_of(Path::new("/usr/share/dokuwiki"));
     copy_tree(Path::new("/etc/dokuwiki"), &wiki.path().join("conf"));
-    for folder in
-        ["attic", "cache", "index", "locks", "log", "media_attic", "media_meta", "meta", "tmp", "media"]
-    {
+    for folder in [
+        "attic",
+        "cache",
+        "index",
+        "locks",
+        "log",
+        "media_attic",
+        "media_meta",
+        "meta",
+        "tmp",
+        "media",
+    ] {
         std::fs::create_dir_all(wiki.path().join("data").join(folder)).expect("our own folder");
     }
     // Two visitors who both need a new one are a race that DokuWiki loses by itself.
     for digit in "0123456789abcdef".chars() {
-        std::fs::create_dir(wiki.path().join(format!("data/cache/{digit}"))).expect("our own folder");
+        std::fs::create_dir(wiki.path().join(format!("data/cache/{digit}")))
+            .expect("our own folder");
     }
     for (file, text) in FILES {
         write(&wiki.path().join(file), text);
@@ -122,13 +131,26 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 fn scenes() -> Vec<Scene> {
-    let mut scenes: Vec<Scene> = ["/doku.php", "/doku.php?id=wiki:samovar", "/doku.php?id=no:such_page"]
-        .into_iter()
-        .map(Scene::get)
-        .collect();
+    let mut scenes: Vec<Scene> =
+        ["/doku.php", "/doku.php?id=wiki:samovar", "/doku.php?id=no:such_page"]
+            .into_iter()
+            .map(Scene::get)
+            .collect();
     for action in [
-        "index", "recent", "backlink", "export_xhtml", "export_raw", "export_xhtmlbody", "revisions",
-        "edit", "login", "register", "admin", "no_such_action", "media", "search&q=minutes",
+        "index",
+        "recent",
+        "backlink",
+        "export_xhtml",
+        "export_raw",
+        "export_xhtmlbody",
+        "revisions",
+        "edit",
+        "login",
+        "register",
+        "admin",
+        "no_such_action",
+        "media",
+        "search&q=minutes",
     ] {
         scenes.push(Scene::get(&format!("/doku.php?id=start&do={action}")));
     }
@@ -178,7 +200,13 @@ fn scenes() -> Vec<Scene> {
 fn log_in(visitor: &mut Visitor, password: &str) -> String {
     let page = visitor.get("/doku.php?id=start&do=login").text();
     let token = between(&page, "name=\"sectok\" value=\"", "\"").to_owned();
-    let fields = [("sectok", token.as_str()), ("id", "start"), ("do", "login"), ("u", "ann"), ("p", password)];
+    let fields = [
+        ("sectok", token.as_str()),
+        ("id", "start"),
+        ("do", "login"),
+        ("u", "ann"),
+        ("p", password),
+    ];
     visitor.send("login", form("/doku.php?id=start", &fields));
     let page = visitor.get("/doku.php?id=start").text();
     between(&page, "sectok=", "\"").to_owned()

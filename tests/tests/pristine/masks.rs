@@ -114,7 +114,8 @@ fn without_clock(text: &str, before: &str, clock: &str) -> String {
     let mut parts = text.split(before);
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let fits = |(byte, wanted): (u8, u8)| byte == wanted || (wanted == b'0' && byte.is_ascii_digit());
+        let fits =
+            |(byte, wanted): (u8, u8)| byte == wanted || (wanted == b'0' && byte.is_ascii_digit());
         if part.len() >= clock.len() && part.bytes().zip(clock.bytes()).all(fits) {
             out.push_str("<now>");
             out.push_str(&part[clock.len()..]);
@@ -149,11 +150,13 @@ pub(crate) fn difference(expected: &str, got: &str) -> String {
     const LINES_MAX: usize = 8;
     const CHARS_MAX: usize = 160;
     const CHARS_BEFORE: usize = 40;
-    let (expected, got): (Vec<&str>, Vec<&str>) = (expected.lines().collect(), got.lines().collect());
+    let (expected, got): (Vec<&str>, Vec<&str>) =
+        (expected.lines().collect(), got.lines().collect());
     let pairs = (0..expected.len().max(got.len())).map(|at| (expected.get(at), got.get(at)));
     let mut out = String::new();
     for (expected, got) in pairs.filter(|(a, b)| a != b).take(LINES_MAX) {
-        let (expected, got) = (expected.copied().unwrap_or("(no line)"), got.copied().unwrap_or("(no line)"));
+        let (expected, got) =
+            (expected.copied().unwrap_or("(no line)"), got.copied().unwrap_or("(no line)"));
         let same = expected.chars().zip(got.chars()).take_while(|(a, b)| a == b).count();
         let shown = |line: &str| -> String {
             line.chars().skip(same.saturating_sub(CHARS_BEFORE)).take(CHARS_MAX).collect()

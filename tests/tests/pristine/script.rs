@@ -1,7 +1,7 @@
 //! tests/apps/pristine: an application without framework that soils everything a request can soil,
 //! and ends in every way a request can end.
 
-use crate::differential::{Scene, Trial, assert_rolled_back};
+use crate::differential::{REQUESTS, Scene, Trial, assert_rolled_back};
 use crate::masks::{Rule, Side};
 use crate::visitor::multipart;
 use samovar_testkit::http::Request;
@@ -25,7 +25,7 @@ fn script() {
     let own_scenes = [Scene::get("/self"), Scene::get("/self?again")];
     let own = Trial::learn_anew(&own_scenes, RULES, start, &folder);
     let ours = start();
-    Trial::run(&[&trial, &own], &ours, &folder);
+    Trial::run(&[&trial, &own], &ours, &folder, REQUESTS);
     assert_rolled_back(&ours, "shared");
     ours.stop();
 }
@@ -40,10 +40,11 @@ fn start() -> Server {
 
 /// Pages that change nothing, and as many that change everything.
 fn scenes(oracle: &Oracle) -> Vec<Scene> {
-    let mut scenes: Vec<Scene> = ["/", "/report", "/report?x=1", "/no/such/page", "/sqlite", "/late/Ann"]
-        .into_iter()
-        .map(Scene::get)
-        .collect();
+    let mut scenes: Vec<Scene> =
+        ["/", "/report", "/report?x=1", "/no/such/page", "/sqlite", "/late/Ann"]
+            .into_iter()
+            .map(Scene::get)
+            .collect();
     scenes.extend(inputs());
     let names: serde_json::Value = serde_json::from_str(&names(oracle)).expect("JSON");
     for kind in ["soil", "end"] {

@@ -1,7 +1,7 @@
 //! examples/symfony with its checkpoint.php: pages, session, form, upload, JSON, errors.
 
 use crate::copy::copy_of;
-use crate::differential::{Scene, Trial, assert_rolled_back};
+use crate::differential::{REQUESTS, Scene, Trial, assert_rolled_back};
 use crate::masks::{Rule, Side};
 use crate::visitor::{Visitor, between, multipart};
 use samovar_testkit::http::Request;
@@ -27,11 +27,10 @@ fn symfony() {
     std::fs::copy(public.join("checkpoint.php"), public.join("index.php")).expect("our own file");
     let theirs = Oracle::start(&public);
     let scenes = scenes();
-    let fresh =
-        Side { address: theirs.address(), folder: their_copy.path(), own: theirs.folder() };
+    let fresh = Side { address: theirs.address(), folder: their_copy.path(), own: theirs.folder() };
     let trial = Trial::learn(&scenes, RULES, &fresh);
     let ours = Server::at(our_copy.path().join("public/checkpoint.php")).workers(2).start();
-    Trial::run(&[&trial], &ours, our_copy.path());
+    Trial::run(&[&trial], &ours, our_copy.path(), REQUESTS);
     assert_rolled_back(&ours, "shared");
     ours.stop();
 }
@@ -60,9 +59,15 @@ fn scenes() -> Vec<Scene> {
         ("a part of the download", Request::get("/download").header("Range", "bytes=0-9")),
         ("no JSON", Request::post("/api/echo", "application/json", "{")),
         ("JSON", Request::post("/api/echo?a=1&b[]=2", "application/json", "{\"list\": [1, null]}")),
-        ("a session nobody has", Request::get("/").header("Cookie", "PHPSESSID=0123456789abcdefghijklmnop")),
+        (
+            "a session nobody has",
+            Request::get("/").header("Cookie", "PHPSESSID=0123456789abcdefghijklmnop"),
+        ),
         ("goodbye of a stranger", Request::form("/goodbye", "")),
-        ("forged token", multipart("/message", &[("message[name]", "Eve"), ("message[_token]", "x")], &[])),
+        (
+            "forged token",
+            multipart("/message", &[("message[name]", "Eve"), ("message[_token]", "x")], &[]),
+        ),
     ] {
         scenes.push(Scene::one(name, request));
     }

@@ -78,7 +78,7 @@ function engine_report(): array
     $classes = array_values(array_filter(get_declared_classes(), static fn ($c) => !(new \ReflectionClass($c))->isInternal()));
     $files = array_map(static fn ($f) => substr($f, \strlen(\dirname(__DIR__))), get_included_files());
     $globals = array_keys($GLOBALS);
-    sort($constants);
+    ksort($constants);
     sort($globals);
 
     return [
