@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-const SOURCES: [&str; 18] = [
+const SOURCES: [&str; 20] = [
     "sapi.c",
     "variables.c",
     "user_ini.c",
@@ -14,6 +14,8 @@ const SOURCES: [&str; 18] = [
     "reset.c",
     "checkpoint.c",
     "inclusion.c",
+    "connections.c",
+    "opcache.c",
     "image.c",
     "survey.c",
     "rollback.c",

@@ -83,7 +83,7 @@ fn render_image(image: &Image, out: &mut String) {
         image.bytes / 1_000_000,
         image.boot_ms
     );
-    if image.rollbacks_total > 0 {
+    if image.rollbacks_total > 0 || image.refork_total > 0 {
         let _ = writeln!(
             out,
             "rollbacks {}  p50 {} µs  p99 {} µs  hot pages {}  fresh forks {}{}",

@@ -140,6 +140,7 @@ void samovar_activate_startup(void) {
     filter = module_named("filter");
     zlib = module_named("zlib");
     find_superglobals();
+    samovar_opcache_find();
 }
 
 static void begin(void) {
@@ -155,6 +156,7 @@ static void begin(void) {
 }
 
 static void begun(void) {
+    samovar_opcache_tick();
     fill_superglobals();
     activate_modules();
     PG(during_request_startup) = 0;

@@ -86,6 +86,8 @@ void *samovar_shared_memory(size_t len);
 void samovar_rolled_back(uint64_t ns, size_t pages);
 /* A script that runs whole has called checkpoint(): its worker leaves after the request. */
 void samovar_met_checkpoint(void);
+/* This process is no worker (any more): what it would answer has no reader. */
+void samovar_detach(void);
 /* Notes why this worker leaves (leave_reason in image.h). */
 void samovar_leave(int reason);
 /* The next warm-up request, NULL after the last. Valid for the life of the process. */

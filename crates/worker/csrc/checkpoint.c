@@ -21,7 +21,7 @@
 #pragma weak ps_globals
 
 enum {
-    HEAP_SLACK_BYTES = 1 << 20,      /* room in malloc's heap that requests need not ask for */
+    HEAP_SLACK_BYTES = 8 << 20,      /* room in malloc's heap that requests need not ask for */
     WARMUP_LIMIT_MS = 30000,         /* for one warm-up request */
     WARMUP_REPORT_BYTES_MAX = 8 << 20 /* of class names that it loaded */
 };
@@ -75,7 +75,20 @@ static void tidy(void) {
     free(slack);
 }
 
+/* Objects that hold more than memory, a connection for one, must outlive the end of a request, which
+ * empties the global scope: a reference more keeps them. Their destructors run all the same. */
+static void hold_objects(void) {
+    for (uint32_t i = 1; i < EG(objects_store).top; i++) {
+        zend_object *object = EG(objects_store).object_buckets[i];
+        if (IS_OBJ_VALID(object) && object->handlers->free_obj != zend_object_std_dtor) {
+            GC_ADDREF(object);
+        }
+    }
+}
+
 static void remember_objects(void) {
+    hold_objects();
+    samovar_connections_remember();
     const zend_objects_store *store = &EG(objects_store);
     boot_object_count = store->top;
     boot_objects = pemalloc(sizeof *boot_objects * (store->top + 1), 1);
@@ -105,7 +118,7 @@ bool samovar_take_image(void) {
         samovar_image_is("script", 0, 0);
         return false;
     }
-    samovar_image_is("shared", samovar_image->bytes, samovar_image->region_count);
+    samovar_image_is("shared", samovar_image->held_bytes, samovar_image->region_count);
     if (!samovar_rollback_here()) {
         samovar_note("PHP Samovar: this worker cannot roll back (are /proc/self/pagemap and statm "
                      "readable?)");
@@ -186,6 +199,10 @@ static void end_like_php(void) {
     }
     zend_end_try();
     zend_try {
+        samovar_connections_end_transactions();
+    }
+    zend_end_try();
+    zend_try {
         sapi_deactivate();
     }
     zend_end_try();
@@ -211,8 +228,8 @@ _Noreturn void samovar_end_below(void) {
         report_classes();
     }
     end_like_php();
-    if (warmup_report >= 0) {
-        _exit(0);
+    if (!samovar_survivors) {
+        _exit(EG(exit_status)); /* A warm-up request, or a process that a request has forked. */
     }
     const size_t peak = zend_memory_peak_usage(0);
     samovar_current = NULL;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,7 +20,7 @@
 #define MFD_EXEC 0x0010U
 #endif
 
-enum { MAPS_BYTES_MAX = 8 << 20, CLUSTER_DISTANCE = 1 << 20, PAGEMAP_BATCH = 4096 };
+enum { MAPS_BYTES_MAX = 8 << 20, CLUSTER_DISTANCE = 256 << 10, PAGEMAP_BATCH = 4096 };
 
 image_table *samovar_image;
 
@@ -237,6 +238,8 @@ static const char *take(image_table *t, int file, int pagemap) {
     if (problem) {
         return problem;
     }
+    struct stat info;
+    t->held_bytes = fstat(file, &info) == 0 ? (size_t)info.st_blocks * 512 : t->bytes;
     fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
     void *view = (void *)syscall(SYS_mmap, NULL, t->bytes, PROT_READ, MAP_PRIVATE, file, 0);
     if (view == MAP_FAILED) {

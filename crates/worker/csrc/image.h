@@ -49,6 +49,7 @@ typedef struct {
     address_range clusters[CLUSTERS_MAX];
     uint32_t cluster_count;
     size_t bytes; /* of the memory file; a hole counts */
+    size_t held_bytes; /* of it without the holes */
     const char *view; /* the memory file, read-only */
     uintptr_t stack_top;
     void *brk;
@@ -171,6 +172,8 @@ bool samovar_kernel_connections_live(image_survivors *s);
 /* Becomes the point that each rollback returns to; false: this process cannot roll back (said). */
 bool samovar_rollback_here(void);
 _Noreturn void samovar_roll_back(void);
+/* In every child of fork(): that a request has forked is no worker. */
+void samovar_forked(void);
 /* Ends this worker; the supervisor replaces it at once. */
 _Noreturn void samovar_leave_for(leave_reason reason);
 

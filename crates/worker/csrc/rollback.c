@@ -100,6 +100,12 @@ static bool start(image_survivors *s) {
            samovar_kernel_settle(s);
 }
 
+/* A process that a request forks is no worker: it must reach neither the survivors nor the ring. */
+void samovar_forked(void) {
+    samovar_survivors = NULL;
+    samovar_detach();
+}
+
 bool samovar_rollback_here(void) {
     image_survivors *s = samovar_shared_memory(sizeof *s);
     if (!s) {

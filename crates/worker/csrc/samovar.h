@@ -85,6 +85,16 @@ void samovar_share_boot(void);
 /* Ends the request as php-fpm would, and returns to the image. */
 _Noreturn void samovar_end_below(void);
 
+/* opcache.c */
+/* While PHP's own request still has the time that it began with. */
+void samovar_opcache_find(void);
+/* Another request begins. */
+void samovar_opcache_tick(void);
+
+/* connections.c */
+void samovar_connections_remember(void);
+void samovar_connections_end_transactions(void);
+
 /* inclusion.c */
 extern const char *samovar_checkpoint_after;
 /* Around a boot: places the checkpoint after a file that the script includes. */

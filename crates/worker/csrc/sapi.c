@@ -12,6 +12,7 @@
 #include <ext/standard/head.h>
 #include <limits.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <unistd.h>
@@ -326,6 +327,7 @@ int samovar_php_startup(const samovar_options *options) {
     }
     sapi_module.name = (char *)SAPI_NAME;
     samovar_wrap_functions();
+    pthread_atfork(NULL, NULL, samovar_forked);
     samovar_reseed_startup();
     return 0;
 }

@@ -35,7 +35,6 @@ unsafe extern "C" {
     fn samovar_php_boot(place: c_int) -> c_int;
     fn samovar_may_take() -> c_int;
     fn samovar_shared_memory(len: usize) -> *mut std::ffi::c_void;
-    static samovar_warming: bool;
 }
 
 /// Exit status of a worker that is to be replaced at once (`SAMOVAR_EXIT_REPLACE` in boundary.h).
@@ -326,6 +325,12 @@ extern "C" fn samovar_met_checkpoint() {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn samovar_detach() {
+    // SAFETY: see `Global`. Not dropped: the parent goes on with what it points to.
+    std::mem::forget(unsafe { (*EXCHANGE.0.get()).take() });
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn samovar_leave(reason: c_int) {
     if let Some(reason) = LeaveReason::from_bits(reason.unsigned_abs()) {
         with(|x| x.ring.report_leave(reason));
@@ -410,10 +415,10 @@ unsafe extern "C" fn samovar_log(message: *const c_char, len: usize, id: *const 
     log::write(&message, &id);
 }
 
-/// Without an exchange there is a warm-up request, whose answer nobody reads.
+/// Without an exchange there is a warm-up request, or a process that a request has forked: nobody reads what it
+/// answers, and it goes on.
 fn status_of(done: Option<bool>) -> c_int {
-    // SAFETY: a C `bool` that only this thread changes.
-    if done.unwrap_or(unsafe { samovar_warming }) { 0 } else { -1 }
+    if done.unwrap_or(true) { 0 } else { -1 }
 }
 
 /// # Safety

@@ -90,7 +90,7 @@ fn scenes() -> Vec<Scene> {
     scenes.push(Scene::new("what the form refuses", |visitor| {
         post_message(visitor, "", "Tea", None);
         post_message(visitor, "Ann", "Not a picture.", Some(b"plain text"));
-        post_message(visitor, "Ann", "Too large for PHP.", Some(&[b'x'; 160 * 1024]));
+        post_message(visitor, "Ann", "Too large for PHP.", Some(&vec![b'x'; 160 * 1024]));
     }));
     scenes.push(Scene::new("a session by JSON", |visitor| {
         let put = Request::new("PUT", "/api/session").header("Content-Type", "application/json");

@@ -1,10 +1,10 @@
-//! Debian's WordPress, unchanged, with a MariaDB of its own: the same database is asked by nginx +
-//! php-fpm and by a server that boots WordPress once per worker and rolls it back.
+//! Debian's `wordpress`, unchanged, with a MariaDB of its own: the same database is asked by nginx +
+//! php-fpm and by a server that boots it once per worker and rolls it back.
 //!
 //! The connection to the database is opened above the checkpoint: each worker boots by itself and
 //! keeps its own, which is what `image.mode` "worker" says.
 
-use crate::copy::{copy_of, copy_tree};
+use crate::copy::copy_of;
 use crate::database::Database;
 use crate::differential::{Scene, Trial, assert_rolled_back};
 use crate::masks::{Rule, Side};
@@ -24,7 +24,7 @@ const RULES: &[Rule] = &[
 /// A page costs 15 ms: fewer than of other applications.
 const REQUESTS: usize = 200;
 
-/// Above the whole of `wp-load.php` stand those things too that WordPress finds out about a visitor
+/// Above the whole of `wp-load.php` stand those things too that it finds out about a visitor
 /// while it loads: who is logged in, and the slashes that it adds to what was sent. So this place is
 /// good for what everybody sees.
 #[test]
@@ -58,7 +58,6 @@ fn check(site: &TempDir, after: &str, trials: &[&Trial]) {
 /// A site of its own: the package's code and a configuration.
 fn site(database: &Database) -> TempDir {
     let site = copy_of(Path::new("/usr/share/wordpress"));
-    copy_tree(Path::new("/usr/share/wordpress"), site.path());
     let config = CONFIG.replace("SOCKET", &database.socket().display().to_string());
     std::fs::write(site.path().join("wp-config.php"), config).expect("our own file");
     site
