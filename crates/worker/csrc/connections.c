@@ -4,6 +4,7 @@
 #include "samovar.h"
 #include <dlfcn.h>
 #include <ext/mysqlnd/mysqlnd.h>
+#include <ext/mysqlnd/mysqlnd_reverse_api.h>
 #include <ext/mysqlnd/mysqlnd_structs.h>
 #include <ext/pdo/php_pdo_driver.h>
 
@@ -17,10 +18,20 @@ static const zend_class_entry *class_named(const char *name) {
     return zend_hash_str_find_ptr(CG(class_table), name, strlen(name));
 }
 
+/* ext/mysqlnd/mysqlnd_reverse_api.c: each extension that is built on mysqlnd tells how to get from
+ * its objects to the connection. Extensions are loaded with their symbols global. */
+typedef MYSQLND *mysqlnd_of(zval *object);
+
+static mysqlnd_of *find_conversion(const char *extension) {
+    HashTable *(*list)(void) = dlsym(RTLD_DEFAULT, "mysqlnd_reverse_api_get_api_list");
+    MYSQLND_REVERSE_API *api =
+        list ? zend_hash_str_find_ptr(list(), extension, strlen(extension)) : NULL;
+    return api ? api->conversion_cb : NULL;
+}
+
 void samovar_connections_remember(void) {
     const zend_class_entry *pdo_class = class_named("pdo"), *mysqli_class = class_named("mysqli");
-    /* ext/mysqlnd/mysqlnd_reverse_api.h; extensions are loaded with their symbols global. */
-    MYSQLND *(*mysqlnd_of)(zval *) = dlsym(RTLD_DEFAULT, "zend_mysqlnd_connection");
+    mysqlnd_of *const mysqlnd_of_mysqli = find_conversion("mysqli");
     pdo_count = mysql_count = 0;
     for (uint32_t i = 1; i < EG(objects_store).top; i++) {
         zend_object *object = EG(objects_store).object_buckets[i];
@@ -31,11 +42,11 @@ void samovar_connections_remember(void) {
             pdo_count < CONNECTIONS_MAX) {
             pdo[pdo_count++] = php_pdo_dbh_fetch_inner(object);
         }
-        if (mysqlnd_of && mysqli_class && instanceof_function(object->ce, mysqli_class) &&
+        if (mysqlnd_of_mysqli && mysqli_class && instanceof_function(object->ce, mysqli_class) &&
             mysql_count < CONNECTIONS_MAX) {
             zval zv;
             ZVAL_OBJ(&zv, object);
-            MYSQLND *connection = mysqlnd_of(&zv);
+            MYSQLND *connection = mysqlnd_of_mysqli(&zv);
             if (connection) {
                 mysql[mysql_count++] = connection;
             }

@@ -20,7 +20,11 @@
 #define MFD_EXEC 0x0010U
 #endif
 
-enum { MAPS_BYTES_MAX = 8 << 20, CLUSTER_DISTANCE = 256 << 10, PAGEMAP_BATCH = 4096 };
+enum {
+    TAKE_STACK_BYTES = 128 << 10,
+    MAPS_BYTES_MAX = 8 << 20, CLUSTER_DISTANCE = 256 << 10,
+    PAGEMAP_BATCH = 4096
+};
 
 image_table *samovar_image;
 
@@ -228,6 +232,18 @@ static int memory_file(void) {
     return file >= 0 ? file : memfd_create("samovar-image", flags);
 }
 
+/* Everything between the copy and the mapping back, on a stack that is no part of the image: that of
+ * a fiber is, and would be replaced under the running function. */
+typedef struct {
+    image_table *table;
+    int file, pagemap;
+    const char *problem;
+    ucontext_t caller, here;
+    char stack[TAKE_STACK_BYTES];
+} taking;
+
+static taking *volatile current; /* makecontext() passes only numbers. */
+
 static const char *take(image_table *t, int file, int pagemap) {
     if (ftruncate(file, (off_t)t->bytes) != 0) {
         return "its memory file could not be made";
@@ -252,6 +268,32 @@ static const char *take(image_table *t, int file, int pagemap) {
     return NULL;
 }
 
+static void take_here(void) {
+    taking *job = current;
+    job->problem = take(job->table, job->file, job->pagemap);
+}
+
+static const char *take_on_own_stack(image_table *t, int file, int pagemap) {
+    taking *job = samovar_shared_memory(sizeof *job);
+    if (!job || getcontext(&job->here) != 0) {
+        return "there is no memory left";
+    }
+    job->table = t;
+    job->file = file;
+    job->pagemap = pagemap;
+    job->here.uc_stack.ss_sp = job->stack;
+    job->here.uc_stack.ss_size = sizeof job->stack;
+    job->here.uc_link = &job->caller;
+    sigfillset(&job->here.uc_sigmask);
+    makecontext(&job->here, take_here, 0);
+    current = job;
+    swapcontext(&job->caller, &job->here);
+    job = current;
+    const char *problem = job->problem;
+    syscall(SYS_munmap, job, sizeof *job);
+    return problem;
+}
+
 const char *samovar_image_take(void) {
     image_table *t = samovar_shared_memory(sizeof *t);
     char *text = samovar_shared_memory(MAPS_BYTES_MAX);
@@ -271,11 +313,7 @@ const char *samovar_image_take(void) {
     }
     if (!problem) {
         find_clusters(t);
-        sigset_t all, former;
-        sigfillset(&all);
-        sigprocmask(SIG_SETMASK, &all, &former);
-        problem = take(t, file, pagemap);
-        sigprocmask(SIG_SETMASK, &former, NULL);
+        problem = take_on_own_stack(t, file, pagemap);
     }
     if (problem) {
         samovar_image = NULL;

@@ -192,7 +192,9 @@ void samovar_survey_begin(void);
 int samovar_survey(void);
 /* The descriptors that boot opened, to `kept`. */
 void samovar_survey_kept(image_survivors *s);
-/* Remembers which line of PHP is about to open `fd` (-1: a thread). Only while booting. */
+/* Remembers which line of PHP has opened `fd`, or starts what has no descriptor. Only while booting. */
+enum { SURVEY_THREAD = -1, SURVEY_CHILD = -2 };
 void samovar_survey_note(int fd);
+void samovar_survey_note_child(void);
 
 #endif

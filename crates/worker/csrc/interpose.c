@@ -209,6 +209,15 @@ int socketpair(int domain, int type, int protocol, int fds[2]) {
     return result;
 }
 
+int pipe(int fds[2]) {
+    int result = (int)syscall(SYS_pipe2, fds, 0);
+    if (result == 0) {
+        samovar_survey_note(fds[0]);
+        samovar_survey_note(fds[1]);
+    }
+    return result;
+}
+
 /* ---- the process --------------------------------------------------------------------------- */
 
 #define NOTE(flag)                                                                                 \
@@ -270,7 +279,7 @@ int setitimer(__itimer_which_t which, const struct itimerval *value, struct itim
 int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg) {
     ORIGINAL(pthread_create)
     NOTE(threads_started);
-    samovar_survey_note(-1);
+    samovar_survey_note(SURVEY_THREAD);
     return original(thread, attr, run, arg);
 }
 

@@ -327,7 +327,7 @@ int samovar_php_startup(const samovar_options *options) {
     }
     sapi_module.name = (char *)SAPI_NAME;
     samovar_wrap_functions();
-    pthread_atfork(NULL, NULL, samovar_forked);
+    pthread_atfork(samovar_survey_note_child, NULL, samovar_forked);
     samovar_reseed_startup();
     return 0;
 }

@@ -118,11 +118,11 @@ static bool is_connection(int fd, struct sockaddr_storage *peer) {
     return getpeername(fd, (struct sockaddr *)peer, &len) == 0;
 }
 
-/* syslog(3): datagrams that need no answer; all may send on one socket. */
-static bool is_log(const struct sockaddr_storage *peer) {
-    const struct sockaddr_un *un = (const void *)peer;
-    return peer->ss_family == AF_UNIX && (strcmp(un->sun_path, "/dev/log") == 0 ||
-                                          strstr(un->sun_path, "/journal/"));
+/* Datagrams that need no answer: syslog's, statsd's. All may send on one socket. */
+static bool is_datagram(int fd) {
+    int type = 0;
+    socklen_t len = sizeof type;
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_DGRAM;
 }
 
 static void look_at_socket(int fd, int *fall) {
@@ -133,7 +133,7 @@ static void look_at_socket(int fd, int *fall) {
                "all workers share it");
         return;
     }
-    if (!is_connection(fd, &peer) || is_log(&peer)) {
+    if (!is_connection(fd, &peer) || is_datagram(fd)) {
         return; /* Not connected: nothing that two processes could mix up. */
     }
     name_of_socket(&peer, what);
@@ -204,10 +204,14 @@ static void look_at_descriptor(int fd, void *data) {
     }
 }
 
+void samovar_survey_note_child(void) {
+    samovar_survey_note(SURVEY_CHILD);
+}
+
 static void look_at_threads(int *fall) {
     struct stat task;
     if (stat("/proc/self/task", &task) == 0 && task.st_nlink > 3) {
-        report(fall, "thread", FALL_SCRIPT, "a thread", where(-1),
+        report(fall, "thread", FALL_SCRIPT, "a thread", where(SURVEY_THREAD),
                "an extension started it; neither a fork nor a rollback keeps threads");
     }
 }
@@ -215,7 +219,7 @@ static void look_at_threads(int *fall) {
 static void look_at_children(int *fall) {
     siginfo_t child = {0};
     if (waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0) {
-        report(fall, "child", FALL_WORKER, "a child process", "",
+        report(fall, "child", FALL_WORKER, "a child process", where(SURVEY_CHILD),
                "start processes below the checkpoint, or wait for their end above it");
     }
 }
@@ -271,7 +275,7 @@ static void keep(int fd, void *data) {
             reopen(fd);
         }
         s->kept[s->kept_count++] = (kept_descriptor){fd, lseek(fd, 0, SEEK_CUR), false, !locked};
-    } else if (S_ISSOCK(info.st_mode) && is_connection(fd, &peer) && !is_log(&peer)) {
+    } else if (S_ISSOCK(info.st_mode) && is_connection(fd, &peer) && !is_datagram(fd)) {
         s->kept[s->kept_count++] = (kept_descriptor){fd, -1, true, false};
     }
 }

@@ -58,7 +58,7 @@ pub(crate) fn run(options: Options) -> Result<(), Box<dyn std::error::Error>> {
     let model = if boots { "resident" } else { "script" };
     let workers = HashMap::new();
     let mut template =
-        Template { channel: options.channel, children, ring, workers, image: Image::None };
+        Template { channel: options.channel, children, ring, workers, image: Image::None, image_pid: 0 };
     template.send(&format!("ready {loaded} {model}"))?;
     template.serve()?;
     boundary::php_shutdown();
@@ -87,6 +87,8 @@ struct Template {
     ring: Ring,
     workers: HashMap<i32, (usize, Incarnation)>,
     image: Image,
+    /// The last image process: its death is told.
+    image_pid: i32,
 }
 
 impl Template {
@@ -153,7 +155,10 @@ impl Template {
                 os::close(self.channel.as_raw_fd());
                 image::run(ImageProcess { template: theirs, supervisor, ring: self.ring.clone() });
             }
-            pid => self.image = Image::Booting { pid, channel: ours, waiting: Vec::new() },
+            pid => {
+                self.image_pid = pid;
+                self.image = Image::Booting { pid, channel: ours, waiting: Vec::new() };
+            }
         }
         Ok(())
     }
@@ -226,6 +231,11 @@ impl Template {
         while let Some((pid, status)) = os::reap() {
             if let Some((index, me)) = self.workers.remove(&pid) {
                 self.send(&image::died(index, me, pid, status))?;
+            }
+            if pid == self.image_pid && libc::WIFSIGNALED(status) {
+                let signal = libc::WTERMSIG(status);
+                let text = format!("PHP Samovar: the application's boot was killed by signal {signal}");
+                log::write(&text, "");
             }
             // Its workers die with it; the supervisor reaps them, and asks for others. A booting one's channel
             // tells of its end by itself.
