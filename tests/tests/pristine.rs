@@ -6,6 +6,8 @@
 //! clients at once, on a server that rolls back. `PRISTINE_SEED` repeats an order, `PRISTINE_REQUESTS`
 //! makes it longer.
 
+#[path = "pristine/connection.rs"]
+mod connection;
 #[path = "applications/copy.rs"]
 mod copy;
 #[path = "pristine/database.rs"]

@@ -422,6 +422,10 @@ impl Supervisor<'_> {
         let index = self.processes().find(|(_, p, _)| *p == pid).map(|(index, ..)| index);
         let report = index.and_then(|index| self.supervision.report(index));
         let reason = report.and_then(|r| r.leave).map_or("unknown", LeaveReason::name);
+        if report.is_some_and(|r| r.leave == Some(LeaveReason::Checkpoint)) {
+            // Its successors boot ahead.
+            self.events.push_back(Event::Resident);
+        }
         info!(pid, reason, "a worker makes room for a fresh one");
         *self.running.handle.snapshot().refork_reasons.entry(reason).or_default() += 1;
         self.events.push_back(Event::WorkerLeft { pid, served: report.is_some_and(|r| r.requests > 0) });

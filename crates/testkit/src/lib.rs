@@ -5,6 +5,7 @@
 #![allow(clippy::missing_panics_doc, clippy::expect_used)]
 
 pub mod http;
+mod kernel;
 mod multipart;
 mod oracle;
 mod process;

@@ -1,6 +1,7 @@
 //! A Samovar under test.
 
 use crate::http::{Client, Response};
+use crate::kernel;
 use crate::process::{Process, kill};
 use crate::wait::eventually;
 use crate::workspace;
@@ -45,6 +46,7 @@ pub struct Start {
     env: Vec<(String, String)>,
     config: String,
     shared_ini: bool,
+    old_kernel: bool,
     folder: TempDir,
 }
 
@@ -82,6 +84,7 @@ impl Server {
             env: Vec::new(),
             config: String::new(),
             shared_ini: true,
+            old_kernel: false,
             folder,
         }
     }
@@ -224,6 +227,13 @@ impl Start {
         self
     }
 
+    /// On a kernel older than Linux 6.7: `PAGEMAP_SCAN` is an unknown request.
+    #[must_use]
+    pub fn without_pagemap_scan(mut self) -> Start {
+        self.old_kernel = true;
+        self
+    }
+
     /// Starts it and waits until it is ready.
     pub fn start(self) -> Server {
         let (mut process, folder) = self.spawn();
@@ -236,6 +246,23 @@ impl Start {
             rest.split_whitespace().next()?.parse().ok()
         });
         Server { process, address, folder }
+    }
+
+    /// Its folder, as [`Server::folder`].
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// As [`Self::refuse`] where it ends, and after it is ready nothing: exit code (`None` while it serves) and log.
+    pub fn ended(self) -> (Option<i32>, String) {
+        let (mut process, _folder) = self.spawn();
+        let code = eventually("the server's end, or its first answer", || match process.ended() {
+            Some(status) => Some(status.code()),
+            None => process.log().contains("listening on http://").then_some(None),
+        });
+        // The reader may be a moment behind the end.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        (code, process.log())
     }
 
     /// Starts it, expects it to refuse, and returns exit code and log.
@@ -264,6 +291,9 @@ impl Start {
         // As php-fpm with clear_env: $_SERVER must not depend on who runs the tests.
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.envs(self.env);
+        if self.old_kernel {
+            kernel::forget_pagemap_scan(&mut command);
+        }
         (Process::start("samovar", &mut command), self.folder)
     }
 }

@@ -64,7 +64,6 @@ static void close_scripts(void) {
 }
 
 static void tidy(void) {
-    close_scripts();
     gc_collect_cycles();
     samovar_reseed_warm_up();
     php_clear_stat_cache(0, NULL, 0);
@@ -100,17 +99,21 @@ static bool is_of_boot(uint32_t handle, const zend_object *object) {
     return handle < boot_object_count && boot_objects[handle] == object;
 }
 
-bool samovar_take_image(void) {
-    tidy();
+/* Whether what the boot has left open lets an image be taken here. Does not return in an image
+ * process that cannot go on. */
+static int survey(void) {
+    close_scripts();
     const int fall = samovar_survey();
     if (fall == FALL_SCRIPT) {
         samovar_image_is("script", 0, 0);
-        return false;
-    }
-    if (fall == FALL_WORKER && samovar_place == SAMOVAR_BOOTS_IMAGE) {
+    } else if (fall == FALL_WORKER && samovar_place == SAMOVAR_BOOTS_IMAGE) {
         samovar_image_is("worker", 0, 0);
-        return false;
     }
+    return fall;
+}
+
+static bool take_image(void) {
+    tidy();
     remember_objects();
     const char *problem = samovar_image_take();
     if (problem) {
@@ -125,6 +128,10 @@ bool samovar_take_image(void) {
         samovar_leave_for(LEAVE_FATAL);
     }
     return true;
+}
+
+bool samovar_take_image(void) {
+    return survey() != FALL_SCRIPT && take_image();
 }
 
 /* Samovar\\serve() without rollback: nothing is rolled back, so that forks may share what they boot,
@@ -232,6 +239,7 @@ _Noreturn void samovar_end_below(void) {
         _exit(EG(exit_status)); /* A warm-up request, or a process that a request has forked. */
     }
     const size_t peak = zend_memory_peak_usage(0);
+    samovar_survivors->unclean = CG(unclean_shutdown);
     samovar_current = NULL;
     samovar_finish(peak);
     samovar_roll_back();
@@ -298,6 +306,8 @@ static bool warm_up_by_child(const samovar_head *head) {
     return false;
 }
 
+/* True in a child that is to run the request. Only where a child may use what the boot has opened:
+ * its end would close connections. */
 static bool warm_up(void) {
     const samovar_head *head;
     while ((head = samovar_next_warmup())) {
@@ -380,11 +390,12 @@ void samovar_checkpoint(void) {
     }
     samovar_activate_startup();
     samovar_below_checkpoint = true;
-    if (warm_up()) {
+    const int fall = survey();
+    if (fall == FALL_SHARED && warm_up()) {
         samovar_activate_below();
         return;
     }
-    if (!samovar_take_image()) {
+    if (fall == FALL_SCRIPT || !take_image()) {
         /* Only in a worker that boots by itself: the image process has ended. */
         samovar_leave_for(LEAVE_FATAL);
     }

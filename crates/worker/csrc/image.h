@@ -74,6 +74,8 @@ typedef struct {
     off_t offset; /* of a regular file, else -1 */
     bool connection;
     bool unlock; /* nobody had locked it when the image was taken */
+    /* A connection: this request has talked on it; it has asked and not been answered yet. */
+    bool used, asked;
 } kept_descriptor;
 
 /* Why a worker cannot go on after this request. The order is that of `LeaveReason` in the ring. */
@@ -136,6 +138,8 @@ typedef struct {
     /* What the interposed functions of libc have seen since the last rollback. */
     volatile bool unknown_mappings, cwd_changed, umask_changed, signals_changed, timers_changed;
     volatile bool threads_started;
+    bool has_children; /* of the boot: no request can be told by its own */
+    bool unclean;      /* the request ended in a fatal error */
     volatile leave_reason leave;
     /* rollback.c */
     uint64_t rollbacks, rollback_ns;
@@ -188,7 +192,7 @@ long samovar_live_tls(void);
 enum { FALL_SHARED = 0, FALL_WORKER = 1, FALL_SCRIPT = 2 };
 /* Before the boot: what is open already is the server's own. */
 void samovar_survey_begin(void);
-/* After it: reports each finding, and says which fall-back they ask for. */
+/* After it: reports each finding, and says which fall-back they ask for. Once. */
 int samovar_survey(void);
 /* The descriptors that boot opened, to `kept`. */
 void samovar_survey_kept(image_survivors *s);

@@ -17,9 +17,11 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* ---- memory -------------------------------------------------------------------------------- */
@@ -207,6 +209,79 @@ int socketpair(int domain, int type, int protocol, int fds[2]) {
         samovar_survey_note(fds[1]);
     }
     return result;
+}
+
+/* Whether a conversation on a connection of the image is at rest: who spoke last. */
+static kept_descriptor *kept(int fd) {
+    image_survivors *s = samovar_survivors;
+    for (uint32_t i = 0; s && i < s->kept_count; i++) {
+        if (s->kept[i].fd == fd && s->kept[i].connection) {
+            return &s->kept[i];
+        }
+    }
+    return NULL;
+}
+
+static void note_asked(int fd) {
+    kept_descriptor *k = kept(fd);
+    if (k) {
+        k->used = k->asked = true;
+    }
+}
+
+static ssize_t note_answered(int fd, ssize_t n) {
+    kept_descriptor *k = n > 0 ? kept(fd) : NULL;
+    if (k) {
+        k->asked = false;
+    }
+    return n;
+}
+
+ssize_t write(int fd, const void *from, size_t len) {
+    note_asked(fd);
+    return syscall(SYS_write, fd, from, len);
+}
+
+ssize_t writev(int fd, const struct iovec *parts, int count) {
+    note_asked(fd);
+    return syscall(SYS_writev, fd, parts, count);
+}
+
+ssize_t sendto(int fd, const void *from, size_t len, int flags, __CONST_SOCKADDR_ARG to,
+               socklen_t to_len) {
+    note_asked(fd);
+    return syscall(SYS_sendto, fd, from, len, flags, to, to_len);
+}
+
+ssize_t send(int fd, const void *from, size_t len, int flags) {
+    note_asked(fd);
+    return syscall(SYS_sendto, fd, from, len, flags, NULL, 0);
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags) {
+    note_asked(fd);
+    return syscall(SYS_sendmsg, fd, message, flags);
+}
+
+ssize_t read(int fd, void *to, size_t room) {
+    return note_answered(fd, syscall(SYS_read, fd, to, room));
+}
+
+ssize_t readv(int fd, const struct iovec *parts, int count) {
+    return note_answered(fd, syscall(SYS_readv, fd, parts, count));
+}
+
+ssize_t recvfrom(int fd, void *to, size_t room, int flags, __SOCKADDR_ARG from,
+                 socklen_t *from_len) {
+    return note_answered(fd, syscall(SYS_recvfrom, fd, to, room, flags, from, from_len));
+}
+
+ssize_t recv(int fd, void *to, size_t room, int flags) {
+    return note_answered(fd, syscall(SYS_recvfrom, fd, to, room, flags, NULL, NULL));
+}
+
+ssize_t recvmsg(int fd, struct msghdr *message, int flags) {
+    return note_answered(fd, syscall(SYS_recvmsg, fd, message, flags));
 }
 
 int pipe(int fds[2]) {

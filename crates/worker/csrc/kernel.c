@@ -103,6 +103,18 @@ static bool is_quiet(int fd) {
     return syscall(SYS_ppoll, &p, 1, &(struct timespec){0}, NULL, 0) == 0;
 }
 
+/* A conversation that stopped in the middle: the answer may come yet, and would be the next
+ * request's. */
+static bool are_at_rest(image_survivors *s) {
+    bool at_rest = true;
+    for (uint32_t i = 0; i < s->kept_count; i++) {
+        kept_descriptor *k = &s->kept[i];
+        at_rest &= !k->asked && !(k->used && s->unclean);
+        k->asked = k->used = false;
+    }
+    return at_rest;
+}
+
 bool samovar_kernel_connections_live(image_survivors *s) {
     for (uint32_t i = 0; i < s->kept_count; i++) {
         if (s->kept[i].connection && !is_quiet(s->kept[i].fd)) {
@@ -309,6 +321,9 @@ static void stop_timers(void) {
 
 /* Those that have ended are nobody's any more; one that has not would be met by the next request. */
 static void reap(image_survivors *s) {
+    if (s->has_children) {
+        return;
+    }
     for (int i = 0; i < CHILDREN_MAX; i++) {
         int pid = waitpid(-1, NULL, WNOHANG | __WALL);
         if (pid < 0) {
@@ -341,6 +356,8 @@ bool samovar_kernel_start(image_survivors *s) {
     s->cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     s->umask = current_umask();
     note_signals();
+    siginfo_t child;
+    s->has_children = waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0;
     samovar_survey_kept(s);
     return maps_text && s->cwd >= 0 && s->pagemap >= 0 && s->statm >= 0 && note_descriptors(s) && fill_gaps(s);
 }
@@ -352,7 +369,7 @@ bool samovar_kernel_settle(image_survivors *s) {
 }
 
 void samovar_kernel_restore(image_survivors *s, bool touched) {
-    if (!samovar_kernel_connections_live(s)) {
+    if (!are_at_rest(s) || !samovar_kernel_connections_live(s)) {
         s->leave = LEAVE_CONNECTION;
     }
     reap(s);

@@ -144,7 +144,8 @@ static void look_at_socket(int fd, int *fall) {
         return;
     }
     report(fall, "connection", FALL_WORKER, what, where(fd),
-           "opened below the checkpoint it would not stop workers from sharing one image");
+           "open it below the checkpoint: one above stops workers from sharing an image, and what a "
+           "request sets on it (variables, temporary tables, locks) stays");
 }
 
 /* Kernel objects whose own state a rollback of memory does not reach. */
@@ -274,9 +275,10 @@ static void keep(int fd, void *data) {
         if (!locked) {
             reopen(fd);
         }
-        s->kept[s->kept_count++] = (kept_descriptor){fd, lseek(fd, 0, SEEK_CUR), false, !locked};
+        s->kept[s->kept_count++] = (kept_descriptor){
+            .fd = fd, .offset = lseek(fd, 0, SEEK_CUR), .unlock = !locked};
     } else if (S_ISSOCK(info.st_mode) && is_connection(fd, &peer) && !is_datagram(fd)) {
-        s->kept[s->kept_count++] = (kept_descriptor){fd, -1, true, false};
+        s->kept[s->kept_count++] = (kept_descriptor){.fd = fd, .offset = -1, .connection = true};
     }
 }
 

@@ -24,7 +24,7 @@ const SCRIPT: &[Lane] = &[Lane::Script];
 pub(crate) enum Wish {
     /// It leaves, for a worker that is booted down to it.
     BootAhead,
-    /// The same, but not soon: that boot has just failed.
+    /// It leaves after a while, to try again: that boot has just failed.
     BootAheadLater,
     /// It stays: this application cannot be rolled back.
     Never,
@@ -38,7 +38,7 @@ const LATER: Duration = Duration::from_secs(10);
 const RESTARTS_MAX: u32 = 3;
 
 /// Runs until the server stops.
-pub(crate) fn run(ring: Ring, index: usize, me: Incarnation, role: Role, wish: Wish) {
+pub(crate) fn run(ring: Ring, index: usize, me: Incarnation, role: Role, mut wish: Wish) {
     let born = Instant::now();
     let lanes = if role == Role::Script { SCRIPT } else { ANY };
     boundary::install(WorkerEnd::new(ring, index, me), lanes);
@@ -55,11 +55,11 @@ pub(crate) fn run(ring: Ring, index: usize, me: Incarnation, role: Role, wish: W
             }
         };
         let leaves = match wish {
-            Wish::BootAhead => true,
+            Wish::BootAhead => boundary::met_checkpoint(),
             Wish::BootAheadLater => born.elapsed() > LATER,
             Wish::Never => false,
         };
-        if leaves && role != Role::Script && boundary::met_checkpoint() {
+        if leaves && !boot && role != Role::Script {
             boundary::report_model(Model::Checkpoint);
             boundary::leave(LeaveReason::Checkpoint);
         }
@@ -79,7 +79,8 @@ pub(crate) fn run(ring: Ring, index: usize, me: Incarnation, role: Role, wish: W
             }
             Outcome::Done => {
                 if boot {
-                    // Its requests will show why it ended without calling Samovar\serve().
+                    // Its requests will show why it ended without asking for any.
+                    wish = Wish::BootAheadLater;
                     boot = false;
                     boundary::report_script_model(lanes);
                 }
