@@ -82,15 +82,20 @@ fn output_and_headers_of_above_are_every_answers() {
         assert_eq!((answer.header("x-above"), answer.header("x-below")), (Some("yes"), Some(n)));
         assert_eq!(answer.all("set-cookie"), ["boot=1"]);
     }
-    let long = script("echo str_repeat('x', 10000); Samovar\\checkpoint(); echo headers_sent() ? 'sent' : 'no';");
+    let long = script(
+        "echo str_repeat('x', 10000); Samovar\\checkpoint(); echo headers_sent() ? 'sent' : 'no';",
+    );
     let server = long.start();
     assert!(thrice(&server, "/").ends_with("xsent"), "as if the whole script ran");
 }
 
 #[test]
 fn only_the_front_controller_has_a_checkpoint() {
-    let server = script("$n = 0; Samovar\\checkpoint(); Samovar\\checkpoint(); echo ++$n, getmypid();").start();
-    let beside = "<?php static $n = 0; Samovar\\checkpoint(); echo 'beside ', ++$n, isset($_GET['a']);";
+    let server =
+        script("$n = 0; Samovar\\checkpoint(); Samovar\\checkpoint(); echo ++$n, getmypid();")
+            .start();
+    let beside =
+        "<?php static $n = 0; Samovar\\checkpoint(); echo 'beside ', ++$n, isset($_GET['a']);";
     std::fs::write(server.folder().join("root/beside.php"), beside).expect("our own folder");
     thrice(&server, "/");
     assert_eq!(thrice(&server, "/beside.php?a=1"), "beside 11");
@@ -104,7 +109,8 @@ fn a_checkpoint_in_an_included_file_is_found_by_the_first_request() {
     assert_eq!(server.get("/").text(), "1");
     eventually("the image", || {
         assert_eq!(server.get("/").text(), "1");
-        (server.status()["workers"][0]["model"] == "checkpoint" && mode(&server) == "shared").then_some(())
+        (server.status()["workers"][0]["model"] == "checkpoint" && mode(&server) == "shared")
+            .then_some(())
     });
     assert_eq!(image(&server)["refork_reasons"]["checkpoint"], 1);
     assert_eq!(server.status()["worker_restarts_total"], 0);
@@ -145,7 +151,11 @@ fn warm_up_leaves_what_it_loads_and_nothing_else() {
          echo class_exists('Lazy', false) ? 'there ' : 'missing ', ++Lazy::$n, session_status();"
     ))
     .start();
-    assert_eq!(thrice(&server, "/"), "there 61", "state that the application's own warm-up leaves is kept");
+    assert_eq!(
+        thrice(&server, "/"),
+        "there 61",
+        "state that the application's own warm-up leaves is kept"
+    );
     let answer = server.get("/");
     assert_eq!((answer.status, answer.header("x-unseen")), (200, None));
     assert!(server.log().contains("the warm-up threw Exception: not fatal"), "{}", server.log());
@@ -195,19 +205,27 @@ fn silent() -> (TcpListener, u16) {
     (listener, port)
 }
 
-const FFI: &str = "$c = FFI::cdef('int epoll_create1(int); typedef unsigned long t; unsigned sleep(unsigned);
+const FFI: &str =
+    "$c = FFI::cdef('int epoll_create1(int); typedef unsigned long t; unsigned sleep(unsigned);
     int pthread_create(t *, void *, unsigned (*)(unsigned), long); int inotify_init(void);');";
 
 #[test]
 fn what_cannot_be_shared_is_found_and_said() {
     let (_listener, port) = silent();
     let connection = format!("$s = stream_socket_client('tcp://127.0.0.1:{port}');");
-    let thread = format!("{FFI} $t = $c->new('t'); $c->pthread_create(FFI::addr($t), null, $c->sleep, 100);");
+    let thread = format!(
+        "{FFI} $t = $c->new('t'); $c->pthread_create(FFI::addr($t), null, $c->sleep, 100);"
+    );
     for (boot, kind, action, fall) in [
         (connection.as_str(), "connection", "worker", "worker"),
         ("$p = proc_open(['sleep', '100'], [['pipe', 'r']], $pipes);", "pipe", "worker", "worker"),
         ("$p = proc_open(['sleep', '100'], [], $pipes);", "child", "worker", "worker"),
-        ("$f = fopen(__DIR__ . '/lock', 'c'); flock($f, LOCK_EX | LOCK_NB);", "lock", "worker", "worker"),
+        (
+            "$f = fopen(__DIR__ . '/lock', 'c'); flock($f, LOCK_EX | LOCK_NB);",
+            "lock",
+            "worker",
+            "worker",
+        ),
         ("$s = stream_socket_server('tcp://127.0.0.1:0');", "listener", "note", "shared"),
         ("pcntl_alarm(1000);", "timer", "script", "script"),
         (&format!("{FFI} $c->epoll_create1(0);"), "kernel-object", "script", "script"),
@@ -218,12 +236,18 @@ fn what_cannot_be_shared_is_found_and_said() {
         let status = image(&server);
         assert_eq!(status["mode"], fall, "{boot}: {status}; log: {}", server.log());
         let findings = status["findings"].as_array().expect("a list");
-        let found = findings.iter().find(|f| f["kind"] == kind).unwrap_or_else(|| panic!("{boot}: {status}"));
+        let found = findings
+            .iter()
+            .find(|f| f["kind"] == kind)
+            .unwrap_or_else(|| panic!("{boot}: {status}"));
         assert_eq!(found["action"], action, "{boot}");
         assert!(!found["advice"].as_str().unwrap_or_default().is_empty(), "{boot}");
         if ["connection", "pipe", "child", "thread", "listener"].contains(&kind) {
             let place = found["where"].as_str().unwrap_or_default();
-            assert!(place.ends_with("index.php:3") || place.ends_with("index.php:4"), "{boot}: {place}");
+            assert!(
+                place.ends_with("index.php:3") || place.ends_with("index.php:4"),
+                "{boot}: {place}"
+            );
         }
         for _ in 0..3 {
             assert_eq!(server.get("/?a=b").text(), "1 b", "{boot}: right all the same");
@@ -231,7 +255,8 @@ fn what_cannot_be_shared_is_found_and_said() {
         let model = if fall == "script" { "script" } else { "checkpoint" };
         assert_eq!(server.status()["workers"][0]["model"], model, "{boot}");
         drop(server);
-        let (code, log) = script(&php).define("ffi.enable", "1").args(["--image-errors", kind]).ended();
+        let (code, log) =
+            script(&php).define("ffi.enable", "1").args(["--image-errors", kind]).ended();
         if action == "note" {
             continue;
         }
@@ -278,7 +303,16 @@ mod tls_server {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (key, cert) = (folder.path().join("key"), folder.path().join("cert"));
         let made = Command::new("openssl")
-            .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-keyout"])
+            .args([
+                "req",
+                "-x509",
+                "-newkey",
+                "rsa:2048",
+                "-nodes",
+                "-subj",
+                "/CN=localhost",
+                "-keyout",
+            ])
             .arg(&key)
             .arg("-out")
             .arg(&cert)
@@ -306,7 +340,7 @@ mod tls_server {
 #[test]
 fn a_kept_connection_works_and_a_dead_one_reaches_no_request() {
     let (listener, port) = silent();
-    let served = std::thread::spawn(move || {
+    let database = std::thread::spawn(move || {
         let mut connections = 0;
         // That of the image process, which sees that it cannot be shared, and one for each worker.
         for client in listener.incoming().take(3) {
@@ -336,13 +370,16 @@ fn a_kept_connection_works_and_a_dead_one_reaches_no_request() {
     assert_eq!(image(&server)["refork_reasons"]["connection"], 1);
     assert_eq!(server.status()["worker_restarts_total"], 0);
     server.stop();
-    served.join().expect("the silent server");
+    database.join().expect("the silent server");
 }
 
 #[test]
 fn what_a_rollback_cannot_undo_ends_the_worker_and_costs_no_request() {
     for (request, reason) in [
-        ("proc_open(['sleep', '100'], [], $pipes); $GLOBALS['keep'] = 1; posix_kill(0, 0);", "child"),
+        (
+            "proc_open(['sleep', '100'], [], $pipes); $GLOBALS['keep'] = 1; posix_kill(0, 0);",
+            "child",
+        ),
         ("fclose($GLOBALS['file']);", "descriptor"),
         ("posix_setsid(); posix_setpgid(0, 0);", "privileges"),
         ("posix_setgid(posix_getgid());", "privileges"),
@@ -370,6 +407,9 @@ fn what_a_rollback_cannot_undo_ends_the_worker_and_costs_no_request() {
     }
 }
 
+/// How a server is to be started differently.
+type Change = fn(Start) -> Start;
+
 #[test]
 fn it_works_however_php_and_the_kernel_are_configured() {
     let php = "class A { public static $n = 0; } ini_set('precision', '12'); $list = range(1, 1000);
@@ -378,15 +418,17 @@ fn it_works_however_php_and_the_kernel_are_configured() {
          usort($list, fn ($a, $b) => strlen((string) $a) <=> strlen((string) $b));
          for ($i = 0, $sum = 0; $i < 20000; $i++) { $sum += $i % 7; }
          echo A::$n, count($list), $sum, class_exists('Preloaded') ? 'preloaded' : '';";
-    type Change = fn(Start) -> Start;
     let cases: [(&str, Change); 5] = [
         ("opcache", |s| s),
         ("no opcache", |s| s.define("opcache.enable", "0")),
-        ("function JIT", |s| s.define("opcache.jit", "function").define("opcache.jit_buffer_size", "16M")),
+        ("function JIT", |s| {
+            s.define("opcache.jit", "function").define("opcache.jit_buffer_size", "16M")
+        }),
         ("preload", |s| {
             let file = s.folder().join("preload.php");
             std::fs::write(&file, "<?php class Preloaded {}").expect("our own folder");
-            s.define("opcache.preload", &file.display().to_string()).define("opcache.preload_user", "root")
+            s.define("opcache.preload", &file.display().to_string())
+                .define("opcache.preload_user", "root")
         }),
         ("no PAGEMAP_SCAN", Start::without_pagemap_scan),
     ];

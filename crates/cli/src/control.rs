@@ -206,7 +206,7 @@ fn image(report: &Report) -> Option<Image> {
         advice: f.advice.clone(),
     };
     let reasons = report.refork_reasons.iter().map(|(reason, n)| ((*reason).to_owned(), *n));
-    let us = |ns: u64| (ns as f64 / 100.0).round() / 10.0;
+    let us = |ns: u64| (Duration::from_nanos(ns).as_secs_f64() * 1e7).round() / 10.0;
     report.image.as_ref().map(|image| Image {
         mode: image.mode.clone(),
         bytes: image.bytes,

@@ -82,6 +82,6 @@ mod tests {
     fn what_stands_beside_an_unknown_key() {
         assert!(siblings("colour").contains(&"`listen`".to_owned()));
         assert!(siblings("colour").contains(&"`limits`".to_owned()));
-        assert_eq!(siblings("limits.colour").len(), 6);
+        assert_eq!(siblings("limits.colour").len(), 7);
     }
 }

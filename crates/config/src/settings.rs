@@ -139,17 +139,8 @@ pub struct Limits {
 }
 
 /// What the survey of a booted application can find (crates/worker/csrc/survey.c).
-pub const FINDING_KINDS: &[&str] = &[
-    "connection",
-    "tls",
-    "pipe",
-    "child",
-    "lock",
-    "thread",
-    "timer",
-    "kernel-object",
-    "image",
-];
+pub const FINDING_KINDS: &[&str] =
+    &["connection", "tls", "pipe", "child", "lock", "thread", "timer", "kernel-object", "image"];
 
 sheet! {
 /// Spans of time after which the server gives up waiting. Only `answer` may be zero.

@@ -282,7 +282,8 @@ fn unknown_keys() {
         "limits = { colour = 1 }",
         "1: unknown key `limits.colour`",
         "known here: `limits.head_bytes_max`, `limits.headers_max`, `limits.body_bytes_max`, \
-         `limits.connections_max`, `limits.queue_max`, `limits.retries_max`",
+         `limits.connections_max`, `limits.queue_max`, `limits.retries_max`, \
+         `limits.growth_bytes_max`",
     );
 }
 

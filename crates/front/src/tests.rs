@@ -233,7 +233,9 @@ fn work(ring: &Ring, index: usize, kills: &Mutex<Receiver<Incarnation>>, act: &C
     loop {
         let mut worker = WorkerEnd::new(ring.clone(), index, me);
         loop {
-            let Take::Request(slot, _) = worker.take(&[Lane::App, Lane::Script], || true) else { return };
+            let Take::Request(slot, _) = worker.take(&[Lane::App, Lane::Script], || true) else {
+                return;
+            };
             match act(&mut Job::new(&mut worker, slot, ring, me)) {
                 After::Finish => {
                     let ledger =

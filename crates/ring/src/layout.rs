@@ -35,8 +35,8 @@ mod limits {
     pub const LANES: usize = 1;
     pub(crate) const ROLLBACK_BUCKETS: usize = 1;
 }
-pub(crate) use limits::{QUEUE_LEN, ROLLBACK_BUCKETS};
 pub use limits::{LANES, SLOTS_MAX, WORKERS_MAX};
+pub(crate) use limits::{QUEUE_LEN, ROLLBACK_BUCKETS};
 
 /// Encoded request head: 64 KiB on the wire, plus the header table and the script's paths.
 pub const REQUEST_BYTES: usize = 96 * 1024;

@@ -95,19 +95,19 @@ impl Supervision {
         let counts: Vec<u64> = times.iter().map(|b| b.load(Ordering::Relaxed)).collect();
         // Workers write these words: a sum may overflow without harm.
         let count = counts.iter().fold(0u64, |sum, n| sum.wrapping_add(*n));
-        let quantile = |share: f64| {
-            let wanted = (count as f64 * share).ceil() as u64;
+        let quantile = |percent: u64| {
+            let wanted = (u128::from(count) * u128::from(percent)).div_ceil(100);
             let mut seen = 0u64;
             let at = counts.iter().position(|n| {
                 seen = seen.wrapping_add(*n);
-                seen >= wanted
+                u128::from(seen) >= wanted
             });
             at.map_or(0, bucket_end)
         };
         if count == 0 {
             return RollbackReport::default();
         }
-        RollbackReport { count, p50_ns: quantile(0.5), p99_ns: quantile(0.99) }
+        RollbackReport { count, p50_ns: quantile(50), p99_ns: quantile(99) }
     }
 
     /// Requests waiting in `lane`: a hint, for status and scaling.

@@ -4,8 +4,8 @@
 //! the others see then, and `repair` cleans up the rest.
 
 use crate::layout::{
-    ANSWER_BYTES, BODY_BYTES, Control, HEAD_BYTES, Lane, LeaveReason, Ledger, Model, SlotCell, SlotIndex,
-    WORKERS_MAX, WorkerCell, WorkerState,
+    ANSWER_BYTES, BODY_BYTES, Control, HEAD_BYTES, Lane, LeaveReason, Ledger, Model, SlotCell,
+    SlotIndex, WORKERS_MAX, WorkerCell, WorkerState,
 };
 use crate::map::{Part, Ring};
 use crate::os;

@@ -10,6 +10,6 @@ pub mod state;
 mod template;
 
 pub use run::{
-    Command, Ended, Failed, Finding, Handle, Hooks, Image, Report, Running, Settings, TemplateCommand, WorkerLine,
-    run,
+    Command, Ended, Failed, Finding, Handle, Hooks, Image, Report, Running, Settings,
+    TemplateCommand, WorkerLine, run,
 };

@@ -3,9 +3,7 @@
 use crate::os::{self, Signal, Signals};
 use crate::state::{Action, Event, Role, State};
 use crate::template::{Message, Template};
-use samovar_ring::{
-    Lane, LeaveReason, Model, Ring, RollbackReport, Supervision, WorkerState,
-};
+use samovar_ring::{Lane, LeaveReason, Model, Ring, RollbackReport, Supervision, WorkerState};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -428,7 +426,8 @@ impl Supervisor<'_> {
         }
         info!(pid, reason, "a worker makes room for a fresh one");
         *self.running.handle.snapshot().refork_reasons.entry(reason).or_default() += 1;
-        self.events.push_back(Event::WorkerLeft { pid, served: report.is_some_and(|r| r.requests > 0) });
+        self.events
+            .push_back(Event::WorkerLeft { pid, served: report.is_some_and(|r| r.requests > 0) });
     }
 
     /// Our own children: the template, and orphans of a template that died.

@@ -124,13 +124,7 @@ impl Template {
 fn parse_finding(text: &str) -> Option<Finding> {
     let mut fields = text.split('\t').map(str::to_owned);
     let mut next = || fields.next();
-    Some(Finding {
-        kind: next()?,
-        action: next()?,
-        what: next()?,
-        place: next()?,
-        advice: next()?,
-    })
+    Some(Finding { kind: next()?, action: next()?, what: next()?, place: next()?, advice: next()? })
 }
 
 fn parse_image<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<Image> {
@@ -196,7 +190,15 @@ mod tests {
         assert!(matches!(parse("image shared 12 3 4"), Some(Message::Image(_))));
         let finding = parse("finding tls\tscript\ta connection to x\ta.php:3\topen it later");
         assert!(matches!(finding, Some(Message::Finding(f)) if f.place == "a.php:3"));
-        for garbage in ["image shared", "finding a\tb", "", "forked", "forked 3 0 1", "forked 3 99999999 1", "dance 1 2 3"] {
+        for garbage in [
+            "image shared",
+            "finding a\tb",
+            "",
+            "forked",
+            "forked 3 0 1",
+            "forked 3 99999999 1",
+            "dance 1 2 3",
+        ] {
             assert!(parse(garbage).is_none(), "{garbage}");
         }
     }

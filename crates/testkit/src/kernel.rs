@@ -31,7 +31,8 @@ fn install() -> std::io::Result<()> {
     // SAFETY: no pointers.
     let allowed = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
     // SAFETY: the program and its steps live until the call returns.
-    let set = unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) };
+    let set =
+        unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) };
     if allowed == 0 && set == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 

@@ -119,8 +119,7 @@ static void arm_time_limit(void) {
 #else
     time_limit_state *timer = time_limit();
     const uint64_t slack_ns = (uint64_t)seconds * 1000000000 / 64;
-    if (timer->known && timer->seconds == seconds &&
-        samovar_cpu_ns() - timer->at_ns <= slack_ns) {
+    if (timer->known && timer->seconds == seconds && samovar_cpu_ns() - timer->at_ns <= slack_ns) {
         return;
     }
     struct itimerval limit = {

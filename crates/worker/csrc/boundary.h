@@ -16,7 +16,8 @@ typedef struct {
         *ini_entries; /* lines `key=value`, stronger than every file; must outlive the process */
     const char *app_script; /* the front controller, "" for none */
     const char *root;       /* the document root */
-    const char *checkpoint_after; /* a file whose first inclusion ends in a checkpoint, "" for none */
+    const char
+        *checkpoint_after;   /* a file whose first inclusion ends in a checkpoint, "" for none */
     size_t growth_bytes_max; /* of PHP's heap, after which serve() rolls back */
 } samovar_options;
 
@@ -37,8 +38,8 @@ enum {
 /* Runs the script of the request `head` (script model); stays inside when it becomes resident.
  * The request is finished when this returns. */
 int samovar_php_run(const samovar_head *head);
-/* Runs the front controller without a request, for its Samovar\serve() or checkpoint() to take some.
- * SAMOVAR_RUN_DONE: it ended without calling either. */
+/* Runs the front controller without a request, for its Samovar\serve() or checkpoint() to take
+ * some. SAMOVAR_RUN_DONE: it ended without calling either. */
 int samovar_php_boot(int place);
 
 /* Where the front controller runs, and so what Samovar\\checkpoint() and serve() mean in it. */

@@ -21,8 +21,8 @@
 #pragma weak ps_globals
 
 enum {
-    HEAP_SLACK_BYTES = 8 << 20,      /* room in malloc's heap that requests need not ask for */
-    WARMUP_LIMIT_MS = 30000,         /* for one warm-up request */
+    HEAP_SLACK_BYTES = 8 << 20,       /* room in malloc's heap that requests need not ask for */
+    WARMUP_LIMIT_MS = 30000,          /* for one warm-up request */
     WARMUP_REPORT_BYTES_MAX = 8 << 20 /* of class names that it loaded */
 };
 
@@ -74,8 +74,9 @@ static void tidy(void) {
     free(slack);
 }
 
-/* Objects that hold more than memory, a connection for one, must outlive the end of a request, which
- * empties the global scope: a reference more keeps them. Their destructors run all the same. */
+/* Objects that hold more than memory, a connection for one, must outlive the end of a request,
+ * which empties the global scope: a reference more keeps them. Their destructors run all the same.
+ */
 static void hold_objects(void) {
     for (uint32_t i = 1; i < EG(objects_store).top; i++) {
         zend_object *object = EG(objects_store).object_buckets[i];
@@ -134,8 +135,8 @@ bool samovar_take_image(void) {
     return survey() != FALL_SCRIPT && take_image();
 }
 
-/* Samovar\\serve() without rollback: nothing is rolled back, so that forks may share what they boot,
- * unless it is something that two processes cannot both use. */
+/* Samovar\\serve() without rollback: nothing is rolled back, so that forks may share what they
+ * boot, unless it is something that two processes cannot both use. */
 void samovar_share_boot(void) {
     const int fall = samovar_survey();
     samovar_image_is(fall == FALL_SHARED ? "resident" : "worker", 0, 0);
@@ -222,7 +223,8 @@ static void report_classes(void) {
     ZEND_HASH_MAP_FOREACH_STR_KEY_VAL(EG(class_table), name, class) {
         const zend_class_entry *ce = Z_PTR_P(class);
         if (Z_TYPE_P(class) == IS_PTR && ce->type == ZEND_USER_CLASS && name &&
-            !(ce->ce_flags & ZEND_ACC_ANON_CLASS) && memchr(ZSTR_VAL(name), 0, ZSTR_LEN(name)) == NULL &&
+            !(ce->ce_flags & ZEND_ACC_ANON_CLASS) &&
+            memchr(ZSTR_VAL(name), 0, ZSTR_LEN(name)) == NULL &&
             write(warmup_report, ZSTR_VAL(ce->name), ZSTR_LEN(ce->name) + 1) < 0) {
             return;
         }
@@ -320,9 +322,8 @@ static bool warm_up(void) {
 
 static void log_exception(void) {
     if (!zend_is_unwind_exit(EG(exception))) {
-        zend_string *message = zval_get_string(
-            zend_read_property_ex(EG(exception)->ce, EG(exception), ZSTR_KNOWN(ZEND_STR_MESSAGE), 1,
-                                  &(zval){0}));
+        zend_string *message = zval_get_string(zend_read_property_ex(
+            EG(exception)->ce, EG(exception), ZSTR_KNOWN(ZEND_STR_MESSAGE), 1, &(zval){0}));
         samovar_note("PHP Samovar: the warm-up threw %s: %s", ZSTR_VAL(EG(exception)->ce->name),
                      ZSTR_VAL(message));
         zend_string_release(message);
@@ -351,8 +352,7 @@ ZEND_FUNCTION(Samovar_warmup) {
     }
     samovar_activate_startup();
     const sapi_headers_struct headers = SG(sapi_headers);
-    zend_llist_init(&SG(sapi_headers).headers, sizeof(sapi_header_struct),
-                    headers.headers.dtor, 0);
+    zend_llist_init(&SG(sapi_headers).headers, sizeof(sapi_header_struct), headers.headers.dtor, 0);
     zval returned;
     ZVAL_UNDEF(&returned);
     info.retval = &returned;

@@ -122,10 +122,10 @@ ZEND_END_ARG_INFO()
 
 static const zend_function_entry functions[] = {
     ZEND_NS_FENTRY("Samovar", checkpoint, ZEND_FN(Samovar_checkpoint), arginfo_checkpoint, 0)
-    ZEND_NS_FENTRY("Samovar", serve, ZEND_FN(Samovar_serve), arginfo_serve, 0)
-    ZEND_NS_FENTRY("Samovar", warmup, ZEND_FN(Samovar_warmup), arginfo_warmup, 0)
-        PHP_FE(fastcgi_finish_request, arginfo_bool) PHP_FE(apache_request_headers, arginfo_array)
-            PHP_FALIAS(getallheaders, apache_request_headers, arginfo_array) PHP_FE_END};
+        ZEND_NS_FENTRY("Samovar", serve, ZEND_FN(Samovar_serve), arginfo_serve, 0)
+            ZEND_NS_FENTRY("Samovar", warmup, ZEND_FN(Samovar_warmup), arginfo_warmup, 0) PHP_FE(
+                fastcgi_finish_request, arginfo_bool) PHP_FE(apache_request_headers, arginfo_array)
+                PHP_FALIAS(getallheaders, apache_request_headers, arginfo_array) PHP_FE_END};
 
 static PHP_MINIT_FUNCTION(samovar) {
     (void)type;

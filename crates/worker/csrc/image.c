@@ -22,7 +22,8 @@
 
 enum {
     TAKE_STACK_BYTES = 128 << 10,
-    MAPS_BYTES_MAX = 8 << 20, CLUSTER_DISTANCE = 256 << 10,
+    MAPS_BYTES_MAX = 8 << 20,
+    CLUSTER_DISTANCE = 256 << 10,
     PAGEMAP_BATCH = 4096
 };
 
@@ -85,8 +86,8 @@ static bool parse_mapping(char *line, mapping_line *out) {
 }
 
 static bool is_part(const mapping_line *m) {
-    return memcmp(m->flags, "rw", 2) == 0 && m->flags[3] == 'p' && strcmp(m->name, "[stack]") != 0 &&
-           strncmp(m->name, "[v", 2) != 0;
+    return memcmp(m->flags, "rw", 2) == 0 && m->flags[3] == 'p' &&
+           strcmp(m->name, "[stack]") != 0 && strncmp(m->name, "[v", 2) != 0;
 }
 
 /* Flags of the kernel (man proc_pid_smaps): droppable pages and those that a fork wipes are random
@@ -232,8 +233,8 @@ static int memory_file(void) {
     return file >= 0 ? file : memfd_create("samovar-image", flags);
 }
 
-/* Everything between the copy and the mapping back, on a stack that is no part of the image: that of
- * a fiber is, and would be replaced under the running function. */
+/* Everything between the copy and the mapping back, on a stack that is no part of the image: that
+ * of a fiber is, and would be replaced under the running function. */
 typedef struct {
     image_table *table;
     int file, pagemap;

@@ -23,9 +23,9 @@ enum {
     REGIONS_MAX = 4096,
     CLUSTERS_MAX = 128,
     DESCRIPTORS_MAX = 1024, /* open when the image is taken */
-    KEPT_MAX = 64,     /* connections and files that an image keeps open */
-    MAPPINGS_MAX = 512, /* made by one request and known by their addresses */
-    CHUNKS_MAX = 64,   /* of the Zend heap, kept for the next request */
+    KEPT_MAX = 64,          /* connections and files that an image keeps open */
+    MAPPINGS_MAX = 512,     /* made by one request and known by their addresses */
+    CHUNKS_MAX = 64,        /* of the Zend heap, kept for the next request */
     FINDINGS_MAX = 32,
     RANGES_MAX = 8192
 };
@@ -48,9 +48,9 @@ typedef struct {
     uint32_t region_count;
     address_range clusters[CLUSTERS_MAX];
     uint32_t cluster_count;
-    size_t bytes; /* of the memory file; a hole counts */
+    size_t bytes;      /* of the memory file; a hole counts */
     size_t held_bytes; /* of it without the holes */
-    const char *view; /* the memory file, read-only */
+    const char *view;  /* the memory file, read-only */
     uintptr_t stack_top;
     void *brk;
 } image_table;
@@ -62,7 +62,7 @@ extern image_table *samovar_image;
 typedef struct {
     char *page;
     const char *source;
-    bool pinned; /* its source is this worker's own baseline: must always be copied back */
+    bool pinned;       /* its source is this worker's own baseline: must always be copied back */
     uint8_t unchanged; /* how often in a row the sample found it clean */
 } hot_page;
 
@@ -107,7 +107,7 @@ typedef struct {
     /* hot.c */
     hot_page *hot;
     uint32_t hot_count, hot_room;
-    uint8_t *pages; /* PAGE_* by page of the image */
+    uint8_t *pages;        /* PAGE_* by page of the image */
     address_range *ranges; /* room for a scan's result */
     char *baseline;
     size_t baseline_len;
@@ -196,7 +196,8 @@ void samovar_survey_begin(void);
 int samovar_survey(void);
 /* The descriptors that boot opened, to `kept`. */
 void samovar_survey_kept(image_survivors *s);
-/* Remembers which line of PHP has opened `fd`, or starts what has no descriptor. Only while booting. */
+/* Remembers which line of PHP has opened `fd`, or starts what has no descriptor. Only while
+ * booting. */
 enum { SURVEY_THREAD = -1, SURVEY_CHILD = -2 };
 void samovar_survey_note(int fd);
 void samovar_survey_note_child(void);

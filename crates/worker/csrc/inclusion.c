@@ -1,5 +1,5 @@
-/* The setting checkpoint_after: a checkpoint right after a file was first included, for applications
- * whose code nobody wants to touch.
+/* The setting checkpoint_after: a checkpoint right after a file was first included, for
+ * applications whose code nobody wants to touch.
  *
  * Only while booting: the hook costs calls their shortcut. It is gone when requests run. */
 #include "samovar.h"

@@ -47,7 +47,8 @@ static void *raw_mmap(void *at, size_t len, int prot, int flags, int fd, off_t o
 /* Aligned to its size, as the Zend heap wants it. */
 static char *new_chunk(void) {
     const size_t size = SAMOVAR_CHUNK_BYTES;
-    char *wide = raw_mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *wide =
+        raw_mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (wide == MAP_FAILED) {
         return NULL;
     }

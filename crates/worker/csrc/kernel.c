@@ -210,8 +210,8 @@ static void unmap_new(const image_survivors *s, uintptr_t from, uintptr_t to) {
     }
 }
 
-/* Unmaps what of `now` was not there at the start; returns how many bytes were. `at`: the first base
- * range that may matter, moved on. */
+/* Unmaps what of `now` was not there at the start; returns how many bytes were. `at`: the first
+ * base range that may matter, moved on. */
 static size_t restore_mapping(const image_survivors *s, const address_range *now, uint32_t *at) {
     uintptr_t from = now->from;
     size_t covered = 0;
@@ -319,7 +319,8 @@ static void stop_timers(void) {
     syscall(SYS_setitimer, ITIMER_VIRTUAL, &off, NULL);
 }
 
-/* Those that have ended are nobody's any more; one that has not would be met by the next request. */
+/* Those that have ended are nobody's any more; one that has not would be met by the next request.
+ */
 static void reap(image_survivors *s) {
     if (s->has_children) {
         return;
@@ -359,7 +360,8 @@ bool samovar_kernel_start(image_survivors *s) {
     siginfo_t child;
     s->has_children = waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0;
     samovar_survey_kept(s);
-    return maps_text && s->cwd >= 0 && s->pagemap >= 0 && s->statm >= 0 && note_descriptors(s) && fill_gaps(s);
+    return maps_text && s->cwd >= 0 && s->pagemap >= 0 && s->statm >= 0 && note_descriptors(s) &&
+           fill_gaps(s);
 }
 
 /* When all of the worker's own memory is there. */

@@ -285,7 +285,6 @@ void samovar_reset_drop(void) {
     efree(base.locale);
 }
 
-
 void samovar_reset_undo_shutdown_functions(void) {
     HashTable *boot = base.shutdown_functions;
     if (!boot) {

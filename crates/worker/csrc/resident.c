@@ -194,9 +194,8 @@ static zend_long since_image;
 
 /* The request's end is the application's too, as far as it can tell: it goes back to the image. */
 static bool is_due(bool intact) {
-    return samovar_survivors &&
-           (++since_image >= rollback_every || !intact ||
-            zend_memory_usage(0) > heap_at_image + samovar_growth_bytes_max);
+    return samovar_survivors && (++since_image >= rollback_every || !intact ||
+                                 zend_memory_usage(0) > heap_at_image + samovar_growth_bytes_max);
 }
 
 static bool dispatch(bool begun) {

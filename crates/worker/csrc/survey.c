@@ -143,15 +143,16 @@ static void look_at_socket(int fd, int *fall) {
                "checkpoint, or use a unix socket");
         return;
     }
-    report(fall, "connection", FALL_WORKER, what, where(fd),
-           "open it below the checkpoint: one above stops workers from sharing an image, and what a "
-           "request sets on it (variables, temporary tables, locks) stays");
+    report(
+        fall, "connection", FALL_WORKER, what, where(fd),
+        "open it below the checkpoint: one above stops workers from sharing an image, and what a "
+        "request sets on it (variables, temporary tables, locks) stays");
 }
 
 /* Kernel objects whose own state a rollback of memory does not reach. */
 static bool is_stateful(const char *name) {
-    const char *const kinds[] = {"eventpoll", "timerfd", "signalfd", "inotify", "io_uring",
-                                 "userfaultfd", "perf_event", "bpf", "fanotify"};
+    const char *const kinds[] = {"eventpoll",   "timerfd",    "signalfd", "inotify", "io_uring",
+                                 "userfaultfd", "perf_event", "bpf",      "fanotify"};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strstr(name, kinds[i])) {
             return true;
@@ -275,8 +276,8 @@ static void keep(int fd, void *data) {
         if (!locked) {
             reopen(fd);
         }
-        s->kept[s->kept_count++] = (kept_descriptor){
-            .fd = fd, .offset = lseek(fd, 0, SEEK_CUR), .unlock = !locked};
+        s->kept[s->kept_count++] =
+            (kept_descriptor){.fd = fd, .offset = lseek(fd, 0, SEEK_CUR), .unlock = !locked};
     } else if (S_ISSOCK(info.st_mode) && is_connection(fd, &peer) && !is_datagram(fd)) {
         s->kept[s->kept_count++] = (kept_descriptor){.fd = fd, .offset = -1, .connection = true};
     }

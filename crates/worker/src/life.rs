@@ -2,7 +2,9 @@
 
 use crate::boundary::{self, Outcome, Place};
 use crate::log;
-use samovar_ring::{Incarnation, Lane, LeaveReason, Model, Ring, WORKERS_MAX, WorkerEnd, WorkerState};
+use samovar_ring::{
+    Incarnation, Lane, LeaveReason, Model, Ring, WORKERS_MAX, WorkerEnd, WorkerState,
+};
 use std::time::{Duration, Instant};
 
 /// What the supervisor wants of a worker.

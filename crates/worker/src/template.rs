@@ -57,8 +57,14 @@ pub(crate) fn run(options: Options) -> Result<(), Box<dyn std::error::Error>> {
     let children = os::block_sigchld()?;
     let model = if boots { "resident" } else { "script" };
     let workers = HashMap::new();
-    let mut template =
-        Template { channel: options.channel, children, ring, workers, image: Image::None, image_pid: 0 };
+    let mut template = Template {
+        channel: options.channel,
+        children,
+        ring,
+        workers,
+        image: Image::None,
+        image_pid: 0,
+    };
     template.send(&format!("ready {loaded} {model}"))?;
     template.serve()?;
     boundary::php_shutdown();
@@ -137,7 +143,9 @@ impl Template {
                 }
             }
             Image::PerWorker => self.fork(index, me, Role::Boot)?,
-            Image::None | Image::Script | Image::Failed { .. } => self.fork(index, me, Role::Any)?,
+            Image::None | Image::Script | Image::Failed { .. } => {
+                self.fork(index, me, Role::Any)?;
+            }
         }
         Ok(())
     }
@@ -234,13 +242,17 @@ impl Template {
             }
             if pid == self.image_pid && libc::WIFSIGNALED(status) {
                 let signal = libc::WTERMSIG(status);
-                let text = format!("PHP Samovar: the application's boot was killed by signal {signal}");
+                let text =
+                    format!("PHP Samovar: the application's boot was killed by signal {signal}");
                 log::write(&text, "");
             }
             // Its workers die with it; the supervisor reaps them, and asks for others. A booting one's channel
             // tells of its end by itself.
             if matches!(self.image, Image::Ready { pid: image, .. } if image == pid) {
-                log::write("PHP Samovar: the image process died; the application is booted again", "");
+                log::write(
+                    "PHP Samovar: the image process died; the application is booted again",
+                    "",
+                );
                 self.image = Image::None;
             }
         }

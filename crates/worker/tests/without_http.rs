@@ -138,10 +138,25 @@ fn a_resident_handler_keeps_its_statics() {
         "<?php Samovar\\serve(function () { static $n = 0; echo ++$n, ' ', $_GET['a'] ?? '-'; });",
     );
     bench.say("fork 0 1 boot");
+    assert!(bench.hear().starts_with("image resident 0 0 "));
     assert!(bench.hear().starts_with("forked 0 1 "));
     assert_eq!(bench.get("a=x").2, "1 x");
     assert_eq!(bench.get("").2, "2 -");
     assert_eq!(bench.get("a=z").2, "3 z");
+}
+
+#[test]
+fn a_checkpoint_is_where_each_request_begins() {
+    let mut bench = Bench::start(
+        "checkpoint",
+        "<?php $n = 0; Samovar\\checkpoint(); echo ++$n, ' ', $_GET['a'] ?? '-';",
+    );
+    bench.say("fork 0 1 boot");
+    assert!(bench.hear().starts_with("image shared "));
+    assert!(bench.hear().starts_with("forked 0 1 "));
+    for turn in ["x", "y", "z"] {
+        assert_eq!(bench.get(&format!("a={turn}")).2, format!("1 {turn}"));
+    }
 }
 
 #[test]
