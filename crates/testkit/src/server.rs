@@ -253,14 +253,14 @@ impl Start {
         self.folder.path()
     }
 
-    /// As [`Self::refuse`] where it ends, and after it is ready nothing: exit code (`None` while it serves) and log.
+    /// Starts it: exit code if it refuses to serve (else `None`), and its log so far.
     pub fn ended(self) -> (Option<i32>, String) {
         let (mut process, _folder) = self.spawn();
         let code = eventually("the server's end, or its first answer", || match process.ended() {
-            Some(status) => Some(status.code()),
+            // The log's reader may be behind.
+            Some(status) => (!process.log().is_empty()).then_some(status.code()),
             None => process.log().contains("listening on http://").then_some(None),
         });
-        // The reader may be a moment behind the end.
         std::thread::sleep(std::time::Duration::from_millis(20));
         (code, process.log())
     }

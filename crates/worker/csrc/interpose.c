@@ -346,8 +346,11 @@ unsigned alarm(unsigned seconds) {
 }
 
 int setitimer(__itimer_which_t which, const struct itimerval *value, struct itimerval *former) {
-    if (which != ITIMER_PROF) { /* That one is the time limit's. */
+    if (which != ITIMER_PROF) {
         NOTE(timers_changed);
+    } else if (samovar_survivors) {
+        /* The time limit's, which PHP itself sets too: set_time_limit(), and after a time-out. */
+        samovar_survivors->timer.known = false;
     }
     return (int)syscall(SYS_setitimer, which, value, former);
 }
