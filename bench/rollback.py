@@ -24,8 +24,9 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
-from path import READY_SECONDS_MAX, ROOT, Server, measure, wrk
+from path import READY_SECONDS_MAX, ROOT, Server, milliseconds
 
 SYMFONY = ROOT / "examples/symfony/public"
 PRISTINE = ROOT / "tests/apps/pristine/index.php"
@@ -39,6 +40,9 @@ SOAK_ROUND_SECONDS = 5
 # Growth of the second half of a soak that is no noise, as a part of what there was.
 GROWTH_MAX = 0.05
 KILLS = 20
+# Visitors that come back: a session's file is locked while a request has it, so more than there are workers.
+VISITORS = 64
+IDLE_SECONDS_MAX = 10
 FPM = """[global]
 error_log = {folder}/fpm.log
 daemonize = no
@@ -154,6 +158,17 @@ def weigh(pid):
             "mappings": len((proc / "maps").read_text().splitlines())}
 
 
+def load(address, script, connections, seconds):
+    """Requests, and p50 and p99 in ms, of wrk with that script."""
+    out = subprocess.run(["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", script,
+                          f"http://{address}"], capture_output=True, text=True, check=True).stdout
+    errors = re.findall(r"(Non-2xx.*|Socket errors.*)", out)
+    if errors:
+        sys.exit(f"errors under load: {errors}")
+    requests = int(re.search(r"(\d+) requests in", out).group(1))
+    return requests, milliseconds(out, "50%"), milliseconds(out, "99%")
+
+
 # ---- (a) what a request costs -------------------------------------------------------------------
 
 
@@ -165,14 +180,35 @@ def start_all(folder, workers):
         yield Samovar(name, target, folder, workers)
 
 
-def compare(servers, options):
+def visitors_script(server, folder):
+    """wrk's, which asks for the page as one visitor after the other. Newcomers would fill a folder with sessions."""
+    cookies = []
+    for _ in range(VISITORS):
+        with urllib.request.urlopen(f"http://{server.address}/") as answer:
+            cookies.append(answer.headers["Set-Cookie"].split(";")[0])
+    script = folder / f"{server.name}.lua"
+    names = ", ".join(f'"{cookie}"' for cookie in cookies)
+    script.write_text(f"local cookies, n = {{{names}}}, 0\n"
+                      "request = function()\n n = n % #cookies + 1\n"
+                      " return wrk.format('GET', '/', {Cookie = cookies[n]})\nend\n")
+    return script
+
+
+def measure(server, script, options):
+    before = server.cpu_us()
+    requests, p50, p99 = load(server.address, script, options.connections, options.seconds)
+    return {"cpu_us": (server.cpu_us() - before) / requests, "rps": requests / options.seconds, "p50": p50, "p99": p99}
+
+
+def compare(servers, folder, options):
     results = {server.name: [] for server in servers}
+    scripts = {server.name: visitors_script(server, folder) for server in servers}
     for server in servers:
-        wrk(server.address, options.connections, 2)
+        load(server.address, scripts[server.name], options.connections, 2)
     for round_number in range(options.rounds):
         print(f"round {round_number + 1} of {options.rounds}", file=sys.stderr)
         for server in servers:
-            results[server.name].append(measure(server, options))
+            results[server.name].append(measure(server, scripts[server.name], options))
     medians = {}
     for name, runs in results.items():
         medians[name] = {key: statistics.median(r[key] for r in runs) for key in runs[0]}
@@ -205,17 +241,20 @@ def soak_script(folder):
     return script
 
 
-def soak_load(address, script, connections, seconds):
-    out = subprocess.run(["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", script, f"http://{address}"],
-                         capture_output=True, text=True, check=True).stdout
-    errors = re.findall(r"(Non-2xx.*|Socket errors.*)", out)
-    if errors:
-        sys.exit(f"errors under load: {errors}")
-    return int(re.search(r"(\d+) requests in", out).group(1))
+def at_rest(server):
+    """The status when no request is under way: wrk leaves some behind, and in one a worker may be large."""
+    deadline = time.monotonic() + IDLE_SECONDS_MAX
+    while True:
+        status = server.status()
+        if all(worker["state"] == "idle" for worker in status["workers"]):
+            return status
+        if time.monotonic() > deadline:
+            sys.exit(f"a worker does not come to rest: {status['workers']}")
+        time.sleep(0.01)
 
 
 def reading(server, sent):
-    status = server.status()
+    status = at_rest(server)
     image = status.get("image") or {}
     return {"requests": sent, "hot_pages": image.get("hot_pages"), "refork_total": image.get("refork_total"),
             "rollbacks_total": image.get("rollbacks_total"), "rollback_us_p50": image.get("rollback_us_p50"),
@@ -238,7 +277,7 @@ def soak(folder, options):
         print("| requests | worker | PSS KiB | USS KiB | descriptors | mappings | hot pages | re-forks "
               "| rollback p50 µs | p99 µs |\n|---|---|---|---|---|---|---|---|---|---|")
         while sent < options.soak:
-            sent += soak_load(server.address, script, options.connections, SOAK_ROUND_SECONDS)
+            sent += load(server.address, script, options.connections, SOAK_ROUND_SECONDS)[0]
             if sent >= due or sent >= options.soak:
                 readings.append(reading(server, sent))
                 print_reading(readings[-1])
@@ -292,7 +331,7 @@ def birth_ms(server):
 
 
 def weigh_workers(server):
-    image = server.status().get("image") or {}
+    image = at_rest(server).get("image") or {}
     workers = [weigh(pid) for pid in server.workers()]
     uss = [w["uss_kib"] for w in workers]
     return {"uss_kib": uss, "pss_kib": [w["pss_kib"] for w in workers], "image": image, "birth_ms": birth_ms(server)}
@@ -335,7 +374,7 @@ def costs(folder, options):
     try:
         for server in start_all(folder, options.workers):
             servers.append(server)
-        medians = compare(servers, options)
+        medians = compare(servers, folder, options)
         print_costs(medians, options)
         weights = {server.name: weigh_workers(server) for server in servers if server.name == "checkpoint"}
         for name, weight in weights.items():

@@ -25,8 +25,8 @@ struct scan_request {
 enum { SCAN_FILE = 1 << 2, SCAN_PRESENT = 1 << 3, SCAN_SWAPPED = 1 << 4 };
 
 enum {
-    SAMPLE_EVERY = 256, /* rollbacks */
-    COLD_AFTER = 4,     /* samples in a row that found a page unchanged */
+    SAMPLE_EVERY = 64, /* rollbacks */
+    COLD_AFTER = 4,    /* samples in a row that found a page unchanged */
     PAGEMAP_BATCH = 1024
 };
 

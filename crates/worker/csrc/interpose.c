@@ -125,14 +125,36 @@ static bool is_images(const char *at, size_t len) {
     return false;
 }
 
-static void forget_mapping(image_survivors *s, const char *at, size_t len) {
-    for (uint32_t i = s->mapping_count; i-- > 0;) {
-        if (s->mappings[i].at == at && s->mappings[i].len == len) {
-            s->mappings[i] = s->mappings[--s->mapping_count];
-            return;
-        }
+/* What is left of mapping `i` when [from, to) is gone; returns how many bytes of it were. */
+static size_t cut(image_survivors *s, uint32_t i, char *from, char *to) {
+    char *begin = s->mappings[i].at, *end = begin + s->mappings[i].len;
+    from = from > begin ? from : begin;
+    to = to < end ? to : end;
+    if (from >= to) {
+        return 0;
     }
-    s->unknown_mappings = true; /* Part of one. */
+    if (begin < from && to < end) {
+        s->mappings[i].len = (size_t)(from - begin);
+        note_mapping(s, to, (size_t)(end - to));
+    } else if (begin < from) {
+        s->mappings[i].len = (size_t)(from - begin);
+    } else if (to < end) {
+        s->mappings[i].at = to;
+        s->mappings[i].len = (size_t)(end - to);
+    } else {
+        s->mappings[i] = s->mappings[--s->mapping_count];
+    }
+    return (size_t)(to - from);
+}
+
+static void forget_mapping(image_survivors *s, char *at, size_t len) {
+    size_t known = 0;
+    for (uint32_t i = s->mapping_count; i-- > 0;) {
+        known += cut(s, i, at, at + len);
+    }
+    if (known < len) {
+        s->unknown_mappings = true;
+    }
 }
 
 int munmap(void *at, size_t len) {

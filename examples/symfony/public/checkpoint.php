@@ -18,14 +18,16 @@ require dirname(__DIR__) . '/autoload.php';
 $kernel = new Kernel($_SERVER['APP_ENV'] ?? 'prod', (bool) ($_SERVER['APP_DEBUG'] ?? false));
 
 if (function_exists('Samovar\checkpoint')) {
-    // What one page needs, most pages need: classes, services and templates are loaded ahead.
+    // What one page needs, most pages need: classes, services, templates and compiled patterns are there
+    // ahead. The visitor is one who comes back, so that what reads a session's cookie has run, too.
     Samovar\warmup(static function () use ($kernel): void {
-        $request = Request::create('/');
+        $_COOKIE = [session_name() => str_repeat('0', 26)];
+        $request = Request::create('/', cookies: $_COOKIE, server: $_SERVER);
         $kernel->terminate($request, $kernel->handle($request));
         // A booted kernel resets its services when it is booted again after a request. Here rather than
         // in each request: the session's id and data go, and what services kept of the page.
         $kernel->boot();
-        unset($_SESSION);
+        unset($_SESSION, $_COOKIE[session_name()]);
     });
     Samovar\checkpoint();
 }
