@@ -360,6 +360,7 @@ fn a_kept_connection_works_and_a_dead_one_reaches_no_request() {
         "$s = stream_socket_client('tcp://127.0.0.1:{port}'); Samovar\\checkpoint();
          fwrite($s, '?'); echo trim(fgets($s)), ' ', $_POST['a'] ?? '';"
     ))
+    .args(["--rehearse", "false"])
     .start();
     assert_eq!(thrice(&server, "/"), "2 ");
     // Not repeatable: it would be lost with a worker whose connection is found dead too late.

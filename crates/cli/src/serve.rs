@@ -136,6 +136,9 @@ fn supervisor_settings(settings: &Settings, program: PathBuf) -> samovar_supervi
     for target in &settings.warmup {
         arguments.extend(["--warmup".to_owned(), target.clone()]);
     }
+    if !settings.rehearse {
+        arguments.push("--no-rehearsal".to_owned());
+    }
     let growth = settings.limits.growth_bytes_max.to_string();
     arguments.extend(["--growth-bytes-max".to_owned(), growth]);
     if let Some(file) = &settings.php_ini {

@@ -99,6 +99,8 @@ pub struct Settings {
     pub checkpoint_after: Option<PathBuf>,
     /// Targets of the requests that are made before the image is taken; each begins with `/`.
     pub warmup: Vec<String>,
+    /// Whether the application is booted once for its caches before the boot that is kept.
+    pub rehearse: bool,
     /// Kinds of findings that end the server instead of a fall-back: words of [`FINDING_KINDS`], or `all`.
     pub image_errors: Vec<String>,
     /// Caps.

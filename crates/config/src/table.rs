@@ -226,7 +226,7 @@ pub static SETTINGS: &[Setting] = &[
         default: Preset::Derived("where the application calls Samovar\\checkpoint()"),
         doc: "Place a checkpoint right after FILE was first included",
         long: "The front controller is run down to there once; each request continues below it and \
-               is rolled back at its end. WordPress wants wp-load.php here.",
+               is rolled back at its end. Above it nothing may depend on the request.",
         finish: Some(resolve::checkpoint_after),
         ..PLAIN
     },
@@ -246,6 +246,18 @@ pub static SETTINGS: &[Setting] = &[
         default: Preset::Derived("none"),
         doc: "A GET request before the image is taken; can be given several times",
         long: "What the application loads for it, classes above all, is in every worker then.",
+        ..PLAIN
+    },
+    Setting {
+        key: "rehearse",
+        flag: "rehearse",
+        group: Group::Php,
+        value: "BOOL",
+        kind: Kind::Switch(|settings| &mut settings.rehearse),
+        default: Preset::Text("true"),
+        doc: "Boot once for the caches before the boot that is kept",
+        long: "What the first boot compiles and caches, the second finds, and its image is smaller: \
+               requests change fewer pages of it. Turn it off where a boot must not happen twice.",
         ..PLAIN
     },
     Setting {

@@ -373,7 +373,7 @@ impl Supervisor<'_> {
                     }
                     self.events.push_back(event);
                 }
-                Message::Died { pid, status } => self.worker_ended(pid, status),
+                Message::Died { index, pid, status } => self.worker_ended(index, pid, status),
                 Message::Image(image) => self.image_is(image),
                 Message::Finding(finding) => self.found(finding)?,
                 Message::Unknown(text) => warn!(text, "the template said something unknown"),
@@ -405,9 +405,9 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    fn worker_ended(&mut self, pid: i32, status: i32) {
+    fn worker_ended(&mut self, index: usize, pid: i32, status: i32) {
         if libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == EXIT_REPLACE {
-            self.worker_left(pid);
+            self.worker_left(index, pid);
             return;
         }
         if self.stop_by.is_none() {
@@ -416,9 +416,8 @@ impl Supervisor<'_> {
         self.events.push_back(Event::WorkerDied { pid });
     }
 
-    fn worker_left(&mut self, pid: i32) {
-        let index = self.processes().find(|(_, p, _)| *p == pid).map(|(index, ..)| index);
-        let report = index.and_then(|index| self.supervision.report(index));
+    fn worker_left(&mut self, index: usize, pid: i32) {
+        let report = self.supervision.report(index);
         let reason = report.and_then(|r| r.leave).map_or("unknown", LeaveReason::name);
         if report.is_some_and(|r| r.leave == Some(LeaveReason::Checkpoint)) {
             // Its successors boot ahead.
@@ -444,8 +443,13 @@ impl Supervisor<'_> {
                     warn!(pid, "template {}", describe(status));
                 }
                 self.events.push_back(Event::TemplateDied);
-            } else {
-                self.worker_ended(pid, status);
+                continue;
+            }
+            // A worker whose template died, or an orphan that a request has left: only the first is told of.
+            let known = self.processes().find(|(_, p, _)| *p == pid).map(|(index, ..)| index);
+            match known {
+                Some(index) => self.worker_ended(index, pid, status),
+                None => self.events.push_back(Event::WorkerDied { pid }),
             }
         }
         Ok(())

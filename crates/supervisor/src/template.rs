@@ -63,7 +63,7 @@ pub(crate) enum Message {
     /// Like an event, with what a person wants to read in the log.
     Logged(Event, String),
     /// A worker's end, with its wait status.
-    Died { pid: i32, status: i32 },
+    Died { index: usize, pid: i32, status: i32 },
     /// What the booted application is.
     Image(Image),
     /// What stands against sharing or rolling back the booted application.
@@ -161,7 +161,7 @@ fn parse(text: &str) -> Option<Message> {
         "died" => {
             let pid = words.next()?.parse().ok()?;
             let status = words.next()?.parse().ok()?;
-            Some(Message::Died { pid, status })
+            Some(Message::Died { index, pid, status })
         }
         "failed" => {
             let why: Vec<&str> = words.collect();
@@ -186,7 +186,10 @@ mod tests {
             parse("forked 3 7 4711"),
             Some(Message::Event(Event::Forked { index: 3, pid: 4711, .. }))
         ));
-        assert!(matches!(parse("died 3 7 4711 9"), Some(Message::Died { pid: 4711, status: 9 })));
+        assert!(matches!(
+            parse("died 3 7 4711 9"),
+            Some(Message::Died { index: 3, pid: 4711, status: 9 })
+        ));
         assert!(matches!(parse("image shared 12 3 4"), Some(Message::Image(_))));
         let finding = parse("finding tls\tscript\ta connection to x\ta.php:3\topen it later");
         assert!(matches!(finding, Some(Message::Finding(f)) if f.place == "a.php:3"));

@@ -46,7 +46,8 @@ int samovar_php_boot(int place);
 enum {
     SAMOVAR_RUNS_SCRIPTS = 0, /* a worker that runs whole scripts */
     SAMOVAR_BOOTS_IMAGE = 1,  /* the process that the workers are forked from */
-    SAMOVAR_BOOTS_WORKER = 2  /* a worker that boots by itself */
+    SAMOVAR_BOOTS_WORKER = 2, /* a worker that boots by itself */
+    SAMOVAR_REHEARSES = 3     /* a process that ends where the image would be taken */
 };
 /* Exit status of a worker that is to be replaced at once (life.rs). */
 enum { SAMOVAR_EXIT_REPLACE = 83 };

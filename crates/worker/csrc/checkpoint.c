@@ -103,6 +103,9 @@ static bool is_of_boot(uint32_t handle, const zend_object *object) {
 /* Whether what the boot has left open lets an image be taken here. Does not return in an image
  * process that cannot go on. */
 static int survey(void) {
+    if (samovar_place == SAMOVAR_REHEARSES) {
+        _exit(0);
+    }
     close_scripts();
     const int fall = samovar_survey();
     if (fall == FALL_SCRIPT) {
@@ -220,6 +223,9 @@ static void end_like_php(void) {
 static void report_classes(void) {
     zend_string *name;
     zval *class;
+    if (write(warmup_report, "", 1) < 0) { /* An empty name: the request came to its end. */
+        return;
+    }
     ZEND_HASH_MAP_FOREACH_STR_KEY_VAL(EG(class_table), name, class) {
         const zend_class_entry *ce = Z_PTR_P(class);
         if (Z_TYPE_P(class) == IS_PTR && ce->type == ZEND_USER_CLASS && name &&
@@ -265,6 +271,9 @@ static size_t read_report(int from, char *to, size_t room) {
 
 static void load_classes(const char *names, size_t len) {
     for (const char *at = names, *end = names + len; at < end; at += strlen(at) + 1) {
+        if (!*at) {
+            continue;
+        }
         zend_string *name = zend_string_init(at, strlen(at), 0);
         zend_lookup_class(name);
         zend_string_release(name);

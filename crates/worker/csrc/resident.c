@@ -6,6 +6,7 @@
 #include "samovar.h"
 #include "image.h"
 #include <zend_exceptions.h>
+#include <unistd.h>
 #include <ext/standard/basic_functions.h>
 
 bool samovar_serving;
@@ -233,6 +234,8 @@ static void take_image(void) {
     if (rollback_every > 0) {
         samovar_take_image();
         heap_at_image = zend_memory_usage(0);
+    } else if (samovar_place == SAMOVAR_REHEARSES) {
+        _exit(0);
     } else if (samovar_place == SAMOVAR_BOOTS_IMAGE) {
         samovar_share_boot();
     }

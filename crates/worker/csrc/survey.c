@@ -182,6 +182,8 @@ static void name_of(int fd, char *to) {
     to[n > 0 ? n : 0] = 0;
 }
 
+static uint32_t opened; /* descriptors that the boot has opened */
+
 static void look_at_descriptor(int fd, void *data) {
     int *fall = data;
     struct stat info;
@@ -190,7 +192,12 @@ static void look_at_descriptor(int fd, void *data) {
         return;
     }
     name_of(fd, name);
-    if (fd >= DESCRIPTORS_MAX) {
+    if (++opened > KEPT_MAX) {
+        if (opened == KEPT_MAX + 1) {
+            report(fall, "image", FALL_SCRIPT, "more than 64 open descriptors", where(fd),
+                   "close files above the checkpoint");
+        }
+    } else if (fd >= DESCRIPTORS_MAX) {
         report(fall, "kernel-object", FALL_SCRIPT, "a descriptor above 1023", where(fd),
                "open fewer files above the checkpoint");
     } else if (S_ISSOCK(info.st_mode)) {
@@ -239,6 +246,7 @@ static void look_at_timers(int *fall) {
 int samovar_survey(void) {
     int fall = FALL_SHARED;
     surveying = false;
+    opened = 0;
     for_each_descriptor(look_at_descriptor, &fall);
     look_at_threads(&fall);
     look_at_children(&fall);

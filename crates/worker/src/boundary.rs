@@ -295,6 +295,8 @@ pub(crate) enum Place {
     Image = 1,
     /// In a worker.
     Worker = 2,
+    /// In a process that ends where the image would be taken.
+    Rehearsal = 3,
 }
 
 /// Runs the front controller without a request.

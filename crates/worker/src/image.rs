@@ -5,6 +5,7 @@
 
 use crate::boundary::{self, Outcome, Place};
 use crate::life;
+use crate::log;
 use crate::os;
 use crate::warmup;
 use samovar_ring::{Incarnation, Lane, LeaveReason, Ring, WorkerEnd};
@@ -69,8 +70,11 @@ fn here() -> Option<&'static mut (ImageProcess, Instant)> {
 }
 
 /// Boots; never returns. A worker that is forked below ends here too.
-pub(crate) fn run(process: ImageProcess) -> ! {
+pub(crate) fn run(process: ImageProcess, rehearsed: bool) -> ! {
     os::unblock_signals();
+    if rehearsed {
+        rehearse();
+    }
     // SAFETY: see `Global`; nothing else has run in this process yet.
     unsafe { *HERE.0.get() = Some((process, Instant::now())) };
     let outcome = boundary::php_boot(Place::Image);
@@ -83,6 +87,29 @@ pub(crate) fn run(process: ImageProcess) -> ! {
     }
     // SAFETY: ends the process; the template's copies must not be dropped here.
     unsafe { libc::_exit(0) }
+}
+
+/// Boots once in a child, which ends where the image would be taken: what it compiles is in opcache then, and what the
+/// application caches is in its files. The boot that follows finds all that, and leaves less behind in memory: requests
+/// change half as many pages of an image that was booted with cold caches. Says nothing; the real boot says it again.
+fn rehearse() {
+    // SAFETY: the process has one thread, so that the child may go on as an ordinary process.
+    match unsafe { libc::fork() } {
+        0 => {
+            os::die_with_parent();
+            log::silence();
+            boundary::php_boot(Place::Rehearsal);
+            // SAFETY: ends the process.
+            unsafe { libc::_exit(0) }
+        }
+        -1 => {}
+        // SAFETY: waits for the child; the status has no reader.
+        pid => while unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) } < 0 && interrupted() {},
+    }
+}
+
+fn interrupted() -> bool {
+    io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
 }
 
 impl ImageProcess {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+static SILENT: AtomicBool = AtomicBool::new(false);
 static JSON: AtomicBool = AtomicBool::new(false);
 
 /// Longest message; the rest is cut, so that one line cannot fill a disk.
@@ -14,8 +15,16 @@ pub(crate) fn use_json(json: bool) {
     JSON.store(json, Ordering::Relaxed);
 }
 
+/// From now on nothing is written.
+pub(crate) fn silence() {
+    SILENT.store(true, Ordering::Relaxed);
+}
+
 /// Writes one line in one system call, so that lines of several workers do not mix.
 pub(crate) fn write(message: &str, request_id: &str) {
+    if SILENT.load(Ordering::Relaxed) {
+        return;
+    }
     let cut = message.floor_char_boundary(message.len().min(MESSAGE_BYTES_MAX));
     let line = format_line(message[..cut].trim_end(), request_id, SystemTime::now());
     // SAFETY: a live buffer with its length; a failing standard error has nobody to be told.

@@ -20,6 +20,8 @@ pub(crate) struct Options {
     pub(crate) checkpoint_after: String,
     /// Targets of the requests that are made before the image is taken.
     pub(crate) warmup: Vec<String>,
+    /// Whether the boot that is kept comes after one for the caches.
+    pub(crate) rehearse: bool,
     /// Growth of PHP's heap after which `Samovar\serve` rolls back.
     pub(crate) growth_bytes_max: usize,
     /// php.ini instead of the built-in one.
@@ -45,6 +47,7 @@ samovar-php: the worker process of Samovar; `samovar serve` starts it.
   --root FOLDER          document root
   --checkpoint-after FILE  place a checkpoint after FILE was first included
   --warmup TARGET        a request before the image is taken; may be repeated
+  --no-rehearsal         boot once, not first for the caches
   --growth-bytes-max N   growth of the heap after which serve() rolls back
   --php-ini FILE         php.ini instead of the built-in one
   --define KEY=VALUE     a setting stronger than php.ini; may be repeated
@@ -54,7 +57,7 @@ pub(crate) fn parse() -> Result<Invocation, lexopt::Error> {
     let (mut channel, mut ring, mut bell) = (None, None, None);
     let (mut app, mut php_ini, mut json_log) = (String::new(), None, false);
     let (mut root, mut checkpoint_after, mut warmup) = (String::new(), String::new(), Vec::new());
-    let mut growth_bytes_max = usize::MAX / 2;
+    let (mut growth_bytes_max, mut rehearse) = (usize::MAX / 2, true);
     let mut ini_entries = String::new();
     let mut parser = lexopt::Parser::from_env();
     while let Some(arg) = parser.next()? {
@@ -66,6 +69,7 @@ pub(crate) fn parse() -> Result<Invocation, lexopt::Error> {
             Long("root") => root = parser.value()?.string()?,
             Long("checkpoint-after") => checkpoint_after = parser.value()?.string()?,
             Long("warmup") => warmup.push(parser.value()?.string()?),
+            Long("no-rehearsal") => rehearse = false,
             Long("growth-bytes-max") => growth_bytes_max = parser.value()?.parse()?,
             Long("php-ini") => php_ini = Some(parser.value()?.string()?),
             Long("define") => ini_entries.push_str(&ini::line(&parser.value()?.string()?)),
@@ -90,6 +94,7 @@ pub(crate) fn parse() -> Result<Invocation, lexopt::Error> {
         root,
         checkpoint_after,
         warmup,
+        rehearse,
         growth_bytes_max,
         php_ini,
         ini_entries,

@@ -58,6 +58,7 @@ pub(crate) fn run(options: Options) -> Result<(), Box<dyn std::error::Error>> {
     let model = if boots { "resident" } else { "script" };
     let workers = HashMap::new();
     let mut template = Template {
+        rehearse: options.rehearse,
         channel: options.channel,
         children,
         ring,
@@ -93,6 +94,7 @@ struct Template {
     ring: Ring,
     workers: HashMap<i32, (usize, Incarnation)>,
     image: Image,
+    rehearse: bool,
     /// The last image process: its death is told.
     image_pid: i32,
 }
@@ -161,7 +163,8 @@ impl Template {
                 drop(ours);
                 let supervisor = self.channel.try_clone()?;
                 os::close(self.channel.as_raw_fd());
-                image::run(ImageProcess { template: theirs, supervisor, ring: self.ring.clone() });
+                let ring = self.ring.clone();
+                image::run(ImageProcess { template: theirs, supervisor, ring }, self.rehearse);
             }
             pid => {
                 self.image_pid = pid;
