@@ -27,6 +27,68 @@ const SOURCES: [&str; 20] = [
     "response_object.c",
 ];
 
+/// The names of csrc/interpose.c: the dynamic linker must find them in the executable, whoever asks and when.
+const INTERPOSED: &[&str] = &[
+    "alarm",
+    "chdir",
+    "chroot",
+    "close",
+    "dlopen",
+    "dup2",
+    "dup3",
+    "fchdir",
+    "initgroups",
+    "madvise",
+    "mmap",
+    "mmap64",
+    "mremap",
+    "munmap",
+    "nice",
+    "open",
+    "open64",
+    "openat",
+    "openat64",
+    "pipe",
+    "pthread_create",
+    "read",
+    "readv",
+    "recv",
+    "recvfrom",
+    "recvmsg",
+    "sched_setaffinity",
+    "sched_setscheduler",
+    "semop",
+    "semtimedop",
+    "send",
+    "sendmsg",
+    "sendto",
+    "setegid",
+    "seteuid",
+    "setfsgid",
+    "setfsuid",
+    "setgid",
+    "setgroups",
+    "setitimer",
+    "setpgid",
+    "setpriority",
+    "setregid",
+    "setresgid",
+    "setresuid",
+    "setreuid",
+    "setrlimit",
+    "setsid",
+    "setuid",
+    "sigaction",
+    "signal",
+    "socket",
+    "socketpair",
+    "timer_create",
+    "umask",
+    "unshare",
+    "write",
+    "writev",
+];
+
 fn main() {
     println!("cargo:rerun-if-env-changed=PHP_CONFIG");
     println!("cargo:rerun-if-changed=csrc");
@@ -46,6 +108,9 @@ fn main() {
         panic!("`{config} --version` answered `{version}`, not a version");
     };
     println!("cargo:rustc-link-lib=dylib=php{major}.{minor}");
+    for name in INTERPOSED {
+        println!("cargo:rustc-link-arg-bins=-Wl,--export-dynamic-symbol={name}");
+    }
 }
 
 fn ask(config: &str, what: &str) -> String {

@@ -258,6 +258,10 @@ pub enum LeaveReason {
     Checkpoint = 7,
     /// The application cannot go on.
     Fatal = 8,
+    /// A request left a System V semaphore changed.
+    Lock = 9,
+    /// A request made a POSIX timer.
+    Timer = 10,
 }
 
 impl LeaveReason {
@@ -272,6 +276,8 @@ impl LeaveReason {
             LeaveReason::Privileges => "privileges",
             LeaveReason::Checkpoint => "checkpoint",
             LeaveReason::Fatal => "fatal",
+            LeaveReason::Lock => "lock",
+            LeaveReason::Timer => "timer",
         }
     }
 
@@ -287,6 +293,8 @@ impl LeaveReason {
             L::Privileges,
             L::Checkpoint,
             L::Fatal,
+            L::Lock,
+            L::Timer,
         ];
         all.into_iter().find(|reason| *reason as u32 == bits)
     }

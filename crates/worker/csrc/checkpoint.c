@@ -7,6 +7,8 @@
 #include "samovar.h"
 #include "image.h"
 #include <zend_exceptions.h>
+#include <zend_fibers.h>
+#include <zend_generators.h>
 #include <zend_virtual_cwd.h>
 #include <ext/session/php_session.h>
 #include <ext/standard/basic_functions.h>
@@ -44,8 +46,14 @@ static int warmup_report = -1;
 static void keep_realpaths(void) {
     realpath_cache_bucket **buckets = realpath_cache_get_buckets();
     for (zend_long i = 0; i < realpath_cache_max_buckets(); i++) {
-        for (realpath_cache_bucket *b = buckets[i]; b; b = b->next) {
-            b->expires = LONG_MAX;
+        for (realpath_cache_bucket *b = buckets[i], *next; b; b = next) {
+            next = b->next;
+            /* /proc/self and its like are another process in each worker. */
+            if (strncmp(b->path, "/proc/", 6) == 0 || strncmp(b->path, "/dev/", 5) == 0) {
+                realpath_cache_del(b->path, b->path_len);
+            } else {
+                b->expires = LONG_MAX;
+            }
         }
     }
 }
@@ -74,20 +82,37 @@ static void tidy(void) {
     free(slack);
 }
 
-/* Objects that hold more than memory, a connection for one, must outlive the end of a request,
- * which empties the global scope: a reference more keeps them. Their destructors run all the same.
- */
-static void hold_objects(void) {
+/* The iterators of SPL close their files when they are destructed, not when they are freed. What
+ * runs PHP code then (generators, fibers: their `finally`) does not count. */
+static bool closes_when_destructed(const zend_object *object) {
+    return !object->ce->destructor && object->handlers->dtor_obj != zend_objects_destroy_object &&
+           object->ce != zend_ce_generator && object->ce != zend_ce_fiber;
+}
+
+/* What holds more than memory, a connection for one, must outlive the end of a request, which
+ * empties the global scope: a reference more keeps it. Destructors of classes run all the same. */
+static void hold_what_is_open(void) {
     for (uint32_t i = 1; i < EG(objects_store).top; i++) {
         zend_object *object = EG(objects_store).object_buckets[i];
-        if (IS_OBJ_VALID(object) && object->handlers->free_obj != zend_object_std_dtor) {
+        if (!IS_OBJ_VALID(object)) {
+            continue;
+        }
+        if (object->handlers->free_obj != zend_object_std_dtor) {
             GC_ADDREF(object);
         }
+        if (closes_when_destructed(object)) {
+            GC_ADD_FLAGS(object, IS_OBJ_DESTRUCTOR_CALLED);
+        }
     }
+    zval *resource;
+    ZEND_HASH_FOREACH_VAL(&EG(regular_list), resource) {
+        Z_ADDREF_P(resource);
+    }
+    ZEND_HASH_FOREACH_END();
 }
 
 static void remember_objects(void) {
-    hold_objects();
+    hold_what_is_open();
     samovar_connections_remember();
     const zend_objects_store *store = &EG(objects_store);
     boot_object_count = store->top;

@@ -71,7 +71,8 @@ enum { PAGE_SEEN = 1, PAGE_HOT = 2 };
 /* A descriptor of the image that a request may use, and what is put back after it. */
 typedef struct {
     int fd;
-    off_t offset; /* of a regular file, else -1 */
+    int flags;
+    off_t offset; /* of a file or folder, else -1 */
     bool connection;
     bool unlock; /* nobody had locked it when the image was taken */
     /* A connection: this request has talked on it; it has asked and not been answered yet. */
@@ -88,7 +89,9 @@ typedef enum {
     LEAVE_MAPPING,
     LEAVE_PRIVILEGES,
     LEAVE_CHECKPOINT, /* a script-model worker met checkpoint(): its successor boots ahead */
-    LEAVE_FATAL
+    LEAVE_FATAL,
+    LEAVE_LOCK,
+    LEAVE_TIMER
 } leave_reason;
 
 /* The time limit's timer, as activate.c has set it. */
@@ -138,6 +141,7 @@ typedef struct {
     /* What the interposed functions of libc have seen since the last rollback. */
     volatile bool unknown_mappings, cwd_changed, umask_changed, signals_changed, timers_changed;
     volatile bool threads_started;
+    volatile int semaphores; /* what the request has added to System V semaphores, in all */
     bool has_children; /* of the boot: no request can be told by its own */
     bool unclean;      /* the request ended in a fatal error */
     volatile leave_reason leave;

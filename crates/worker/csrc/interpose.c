@@ -11,17 +11,21 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/mman.h>
+#include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- memory -------------------------------------------------------------------------------- */
@@ -219,6 +223,38 @@ int dup2(int from, int to) {
     return dup3(from, to, 0);
 }
 
+/* Files below /proc are the process's own settings: its name, its limits, its weight. */
+static void note_opened(const char *path, int flags) {
+    if (samovar_survivors && (flags & O_ACCMODE) != O_RDONLY && strncmp(path, "/proc/", 6) == 0) {
+        samovar_survivors->leave = LEAVE_PRIVILEGES;
+    }
+}
+
+static mode_t mode_of(int flags, va_list more) {
+    return flags & (O_CREAT | O_TMPFILE) ? va_arg(more, mode_t) : 0;
+}
+
+int open(const char *path, int flags, ...) {
+    va_list more;
+    va_start(more, flags);
+    mode_t mode = mode_of(flags, more);
+    va_end(more);
+    note_opened(path, flags);
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+int openat(int folder, const char *path, int flags, ...) {
+    va_list more;
+    va_start(more, flags);
+    mode_t mode = mode_of(flags, more);
+    va_end(more);
+    note_opened(path, flags);
+    return (int)syscall(SYS_openat, folder, path, flags, mode);
+}
+
+int open64(const char *path, int flags, ...) __attribute__((alias("open")));
+int openat64(int folder, const char *path, int flags, ...) __attribute__((alias("openat")));
+
 int socket(int domain, int type, int protocol) {
     int fd = (int)syscall(SYS_socket, domain, type, protocol);
     samovar_survey_note(fd);
@@ -389,6 +425,38 @@ void *dlopen(const char *file, int mode) {
     return original(file, mode & ~RTLD_DEEPBIND);
 }
 
+static void note_semaphores(const struct sembuf *operations, size_t count) {
+    for (size_t i = 0; samovar_survivors && i < count; i++) {
+        samovar_survivors->semaphores += operations[i].sem_op;
+    }
+}
+
+int semop(int set, struct sembuf *operations, size_t count) {
+    ORIGINAL(semop)
+    int result = original(set, operations, count);
+    if (result == 0) {
+        note_semaphores(operations, count);
+    }
+    return result;
+}
+
+int semtimedop(int set, struct sembuf *operations, size_t count, const struct timespec *limit) {
+    ORIGINAL(semtimedop)
+    int result = original(set, operations, count, limit);
+    if (result == 0) {
+        note_semaphores(operations, count);
+    }
+    return result;
+}
+
+int timer_create(clockid_t clock, struct sigevent *event, timer_t *timer) {
+    ORIGINAL(timer_create)
+    if (samovar_survivors) {
+        samovar_survivors->leave = LEAVE_TIMER;
+    }
+    return original(clock, event, timer);
+}
+
 /* What only a new process undoes. */
 #define IRREVERSIBLE(type, name, parameters, arguments)                                            \
     type name parameters {                                                                         \
@@ -410,6 +478,12 @@ IRREVERSIBLE(int, setresgid, (gid_t real, gid_t effective, gid_t saved), (real, 
 IRREVERSIBLE(int, setpgid, (pid_t pid, pid_t group), (pid, group))
 IRREVERSIBLE(pid_t, setsid, (void), ())
 IRREVERSIBLE(int, setrlimit, (__rlimit_resource_t what, const struct rlimit *limit), (what, limit))
+IRREVERSIBLE(int, initgroups, (const char *user, gid_t group), (user, group))
+IRREVERSIBLE(int, setgroups, (size_t count, const gid_t *groups), (count, groups))
+IRREVERSIBLE(int, setfsuid, (uid_t id), (id))
+IRREVERSIBLE(int, setfsgid, (gid_t id), (id))
+IRREVERSIBLE(int, sched_setscheduler, (pid_t pid, int policy, const struct sched_param *param),
+             (pid, policy, param))
 IRREVERSIBLE(int, chroot, (const char *path), (path))
 IRREVERSIBLE(int, unshare, (int flags), (flags))
 IRREVERSIBLE(int, nice, (int by), (by))

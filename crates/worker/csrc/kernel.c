@@ -86,6 +86,7 @@ static void close_new_descriptors(const image_survivors *s) {
 static void restore_files(image_survivors *s) {
     for (uint32_t i = 0; i < s->kept_count; i++) {
         kept_descriptor *k = &s->kept[i];
+        fcntl(k->fd, F_SETFL, k->flags);
         if (k->offset >= 0) {
             lseek(k->fd, k->offset, SEEK_SET);
         }
@@ -364,8 +365,17 @@ bool samovar_kernel_start(image_survivors *s) {
            fill_gaps(s);
 }
 
+static void forget_notes(image_survivors *s) {
+    s->leave = LEAVE_NOT;
+    s->cwd_changed = s->umask_changed = s->signals_changed = s->timers_changed = false;
+    s->threads_started = s->unknown_mappings = false;
+    s->mapping_count = 0;
+    s->semaphores = 0;
+}
+
 /* When all of the worker's own memory is there. */
 bool samovar_kernel_settle(image_survivors *s) {
+    forget_notes(s); /* Those of our own start. */
     s->vm_pages = vm_pages(s);
     return note_mappings(s);
 }
@@ -375,6 +385,9 @@ void samovar_kernel_restore(image_survivors *s, bool touched) {
         s->leave = LEAVE_CONNECTION;
     }
     reap(s);
+    if (s->semaphores != 0) {
+        s->leave = LEAVE_LOCK; /* The kernel undoes it at this process's end. */
+    }
     if (s->threads_started && has_other_threads()) {
         s->leave = LEAVE_THREAD;
     }
@@ -396,6 +409,5 @@ void samovar_kernel_restore(image_survivors *s, bool touched) {
     if (s->timers_changed) {
         stop_timers();
     }
-    s->cwd_changed = s->umask_changed = s->signals_changed = s->timers_changed = false;
-    s->threads_started = false;
+    forget_notes(s);
 }

@@ -210,7 +210,6 @@ static void restore_locale(void) {
     const char *now = setlocale(LC_ALL, NULL);
     if (now && strcmp(now, base.locale) != 0) {
         setlocale(LC_ALL, base.locale);
-        zend_reset_lc_ctype_locale();
         zend_update_current_locale();
     }
 }

@@ -262,7 +262,7 @@ static void reopen(int fd) {
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     const int flags = fcntl(fd, F_GETFL), close_on_exec = fcntl(fd, F_GETFD);
     const off_t offset = lseek(fd, 0, SEEK_CUR);
-    int own = open(path, (flags & (O_ACCMODE | O_APPEND | O_NONBLOCK)) | O_CLOEXEC);
+    int own = open(path, (flags & (O_ACCMODE | O_APPEND | O_NONBLOCK | O_DIRECTORY)) | O_CLOEXEC);
     if (own < 0) {
         return;
     }
@@ -279,15 +279,18 @@ static void keep(int fd, void *data) {
         fd == s->statm || fd == s->cwd) {
         return;
     }
-    if (S_ISREG(info.st_mode)) {
+    if (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) {
         const bool locked = is_locked(fd);
         if (!locked) {
             reopen(fd);
         }
-        s->kept[s->kept_count++] =
-            (kept_descriptor){.fd = fd, .offset = lseek(fd, 0, SEEK_CUR), .unlock = !locked};
+        s->kept[s->kept_count++] = (kept_descriptor){.fd = fd,
+                                                     .flags = fcntl(fd, F_GETFL),
+                                                     .offset = lseek(fd, 0, SEEK_CUR),
+                                                     .unlock = !locked};
     } else if (S_ISSOCK(info.st_mode) && is_connection(fd, &peer) && !is_datagram(fd)) {
-        s->kept[s->kept_count++] = (kept_descriptor){.fd = fd, .offset = -1, .connection = true};
+        s->kept[s->kept_count++] = (kept_descriptor){
+            .fd = fd, .flags = fcntl(fd, F_GETFL), .offset = -1, .connection = true};
     }
 }
 
