@@ -3,7 +3,7 @@
 /**
  * IDE stubs: what Samovar offers to PHP code. Add this file to your IDE's include path; it is never loaded at run time.
  *
- * docs/guide/php-api.md explains it with examples. check.php, beside this file, compares it with a running server.
+ * docs/guide explains it with examples. check.php, beside this file, compares it with a running server.
  */
 
 declare(strict_types=1);

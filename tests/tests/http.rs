@@ -58,6 +58,16 @@ fn connections_are_kept_as_the_version_says() {
     );
 }
 
+/// hyper could learn of such an answer's end without closing: one of some hundred connections hung.
+#[test]
+fn the_end_of_an_old_connection_always_comes() {
+    let server = app().start();
+    for n in 0..1500 {
+        let answer = raw(&server, "GET /pieces HTTP/1.0\r\n\r\n");
+        assert_eq!(answer.text(), "one two three", "request {n}");
+    }
+}
+
 #[test]
 fn pipelined_requests_are_answered_in_their_order() {
     let server = app().start();

@@ -284,6 +284,9 @@ impl Body for AnswerBody {
                     if let (Some(ledger), Some(passage)) = (ledger, &mut this.passage) {
                         passage.costs(ledger);
                     }
+                    // hyper 1.12 may learn of the end in a last look after its flush; where the end is the
+                    // connection's (HTTP/1.0), it closes only when it is polled once more.
+                    cx.waker().wake_by_ref();
                     this.ended()
                 }
                 Err(lost) => this.cut(lost, cx),

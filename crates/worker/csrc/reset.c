@@ -285,18 +285,17 @@ void samovar_reset_drop(void) {
 }
 
 void samovar_reset_undo_shutdown_functions(void) {
-    HashTable *boot = base.shutdown_functions;
+    HashTable *boot = base.shutdown_functions, *own = BG(user_shutdown_function_names);
     if (!boot) {
         return;
     }
-    if (!BG(user_shutdown_function_names)) {
-        BG(user_shutdown_function_names) = boot;
-        return;
-    }
+    BG(user_shutdown_function_names) = boot;
     zval *function;
-    ZEND_HASH_FOREACH_VAL(boot, function) {
-        zend_hash_next_index_insert_mem(BG(user_shutdown_function_names), Z_PTR_P(function),
-                                        sizeof(php_shutdown_function_entry));
+    if (own) {
+        ZEND_HASH_FOREACH_VAL(own, function) {
+            zend_hash_next_index_insert_mem(boot, Z_PTR_P(function),
+                                            sizeof(php_shutdown_function_entry));
+        }
+        ZEND_HASH_FOREACH_END();
     }
-    ZEND_HASH_FOREACH_END();
 }

@@ -59,7 +59,7 @@ void samovar_forget_time_limit(void);
 void samovar_reset_save(void);
 void samovar_reset(void);
 void samovar_reset_drop(void);
-/* Shutdown functions registered at boot run after the request's own. */
+/* Shutdown functions registered at boot run too, before the request's own. */
 void samovar_reset_undo_shutdown_functions(void);
 void samovar_reset_session(void);
 

@@ -25,6 +25,15 @@ switch (parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH)) {
             flush();
         }
         break;
+    case '/pieces':
+        while (ob_get_level()) {
+            ob_end_clean();
+        }
+        foreach (['one ', 'two ', 'three'] as $piece) {
+            echo $piece;
+            flush();
+        }
+        break;
     case '/live':
         // Says what has come as soon as it comes.
         while (ob_get_level()) {
