@@ -361,6 +361,8 @@ def main():
         if not shutil.which(tool):
             sys.exit(f"{tool} is missing\nhint: apt-get install wrk nginx-light php8.2-fpm")
     folder = pathlib.Path(tempfile.mkdtemp(prefix="samovar-rollback-"))
+    # Servers are stopped and files removed then, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     try:
         figures = soak(folder, options) if options.soak else costs(folder, options)
     finally:

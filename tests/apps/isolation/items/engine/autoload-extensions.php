@@ -1,0 +1,11 @@
+<?php
+
+/** File extensions that the default loader looks for. */
+
+declare(strict_types=1);
+
+return [
+    'leak' => static fn () => spl_autoload_extensions('.dirt'),
+    'look' => static fn () => spl_autoload_extensions(),
+    'resident' => 'kept',
+];

@@ -1,0 +1,11 @@
+<?php
+
+/** A loader of classes. */
+
+declare(strict_types=1);
+
+return [
+    'leak' => static fn () => spl_autoload_register(static fn () => null, true, true),
+    'look' => static fn () => count(spl_autoload_functions()),
+    'resident' => 'kept',
+];

@@ -1,0 +1,12 @@
+<?php
+
+/** How many classes, interfaces, traits there are. */
+
+declare(strict_types=1);
+
+return [
+    'leak' => static fn () => eval('trait Dirt_1 {} interface Dirt_2 {} enum Dirt_3 {} new class { use Dirt_1; };'),
+    'look' => static fn () => count(get_declared_classes()) + count(get_declared_interfaces())
+        + count(get_declared_traits()),
+    'resident' => 'kept',
+];

@@ -1,0 +1,16 @@
+<?php
+
+/** Garbage that only the cycle collector frees. */
+
+declare(strict_types=1);
+
+return [
+    'leak' => static function (): void {
+        for ($n = 0; $n < 5000; $n++) {
+            $object = new stdClass();
+            $object->itself = $object;
+        }
+    },
+    'look' => static fn () => array_slice(gc_status(), 0, 4),
+    'resident' => 'kept',
+];

@@ -1,0 +1,11 @@
+<?php
+
+/** Which errors are reported. */
+
+declare(strict_types=1);
+
+return [
+    'leak' => static fn () => error_reporting(E_ERROR),
+    'look' => static fn () => error_reporting(),
+    'resident' => 'reset',
+];

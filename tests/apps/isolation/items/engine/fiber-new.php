@@ -1,0 +1,12 @@
+<?php
+
+/** A fiber that was made above, and is begun and ended by a request. */
+
+declare(strict_types=1);
+
+return [
+    'boot' => static fn () => new Fiber(static fn (): int => 7),
+    'leak' => static fn (Fiber $fiber) => $fiber->start(),
+    'look' => static fn (Fiber $fiber) => [$fiber->isStarted(), $fiber->isTerminated()],
+    'resident' => 'kept',
+];

@@ -1,0 +1,11 @@
+<?php
+
+/** The cycle collector, switched off. */
+
+declare(strict_types=1);
+
+return [
+    'leak' => static fn () => gc_disable(),
+    'look' => static fn () => gc_enabled(),
+    'resident' => 'reset',
+];

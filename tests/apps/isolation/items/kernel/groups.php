@@ -1,0 +1,13 @@
+<?php
+
+/** Which groups the process is in. */
+
+declare(strict_types=1);
+
+return [
+    'leak' => static fn () => posix_initgroups('nobody', 65533),
+    'look' => static fn () => posix_getgroups(),
+    'resident' => 'kept',
+    'refork' => true,
+    'needs' => ['posix', 'root'],
+];

@@ -1,0 +1,13 @@
+<?php
+
+/** The working directory, changed behind PHP's back by the libc that FFI's manual opens. */
+
+declare(strict_types=1);
+
+return [
+    'boot' => static fn () => FFI::cdef('int chdir(const char *);', 'libc.so.6'),
+    'leak' => static fn (FFI $libc) => $libc->chdir('/'),
+    'look' => static fn () => getcwd(),
+    'resident' => 'kept',
+    'needs' => ['FFI'],
+];

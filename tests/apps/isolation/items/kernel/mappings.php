@@ -1,0 +1,27 @@
+<?php
+
+/** A large string, which is a mapping of its own. Small ones are kept for the next request to use. */
+
+declare(strict_types=1);
+
+namespace Isolation\Items;
+
+final class Mapped
+{
+    public static string $large = '';
+
+    /** Whether there is a private mapping that only the string can be in. */
+    public static function isLarge(): bool
+    {
+        preg_match_all('/^([0-9a-f]+)-([0-9a-f]+) rw-p/m', (string) file_get_contents('/proc/' . getmypid() . '/maps'), $maps);
+        $sizes = array_map(static fn (string $from, string $to) => hexdec($to) - hexdec($from), $maps[1], $maps[2]);
+
+        return max($sizes) > 140 << 20;
+    }
+}
+
+return [
+    'leak' => static fn () => Mapped::$large = str_repeat('dirt', 40 << 20),
+    'look' => Mapped::isLarge(...),
+    'resident' => 'kept',
+];

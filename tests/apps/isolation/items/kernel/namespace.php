@@ -1,0 +1,13 @@
+<?php
+
+/** Whose shared memory and semaphores the process sees. */
+
+declare(strict_types=1);
+
+return [
+    'leak' => static fn () => pcntl_unshare(CLONE_NEWIPC),
+    'look' => static fn () => readlink('/proc/self/ns/ipc'),
+    'resident' => 'kept',
+    'refork' => true,
+    'needs' => ['pcntl', 'root', 'namespaces'],
+];

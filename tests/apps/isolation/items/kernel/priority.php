@@ -1,0 +1,13 @@
+<?php
+
+/** How nice the process is. */
+
+declare(strict_types=1);
+
+return [
+    'leak' => static fn () => proc_nice(5),
+    'look' => static fn () => pcntl_getpriority(),
+    'resident' => 'kept',
+    'refork' => true,
+    'needs' => ['pcntl'],
+];

@@ -1,0 +1,13 @@
+<?php
+
+/** A session of its own, or a group of processes. */
+
+declare(strict_types=1);
+
+return [
+    'leak' => static fn () => posix_setsid() < 0 && posix_setpgid(0, 0),
+    'look' => static fn () => [posix_getsid(0) === posix_getpid(), posix_getpgrp() === posix_getpid()],
+    'resident' => 'kept',
+    'refork' => true,
+    'needs' => ['posix'],
+];

@@ -1,0 +1,12 @@
+<?php
+
+/** A signal that is ignored. */
+
+declare(strict_types=1);
+
+return [
+    'leak' => static fn () => pcntl_signal(SIGWINCH, SIG_IGN),
+    'look' => static fn () => preg_grep('/^SigIgn/', file('/proc/self/status')),
+    'resident' => 'kept',
+    'needs' => ['pcntl'],
+];

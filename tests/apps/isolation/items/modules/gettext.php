@@ -1,0 +1,13 @@
+<?php
+
+/** Where translations are. */
+
+declare(strict_types=1);
+
+return [
+    'boot' => static fn () => Isolation\subfolder('translations'),
+    'leak' => static fn (string $folder) => [bindtextdomain('dirt', $folder), textdomain('dirt')],
+    'look' => static fn () => textdomain(null),
+    'resident' => 'kept',
+    'needs' => ['gettext'],
+];

@@ -1,0 +1,12 @@
+<?php
+
+/** A character set that libc loads a module for. */
+
+declare(strict_types=1);
+
+return [
+    'leak' => static fn () => iconv('UTF-8', 'EUC-JP', 'tea'),
+    'look' => static fn () => count(preg_grep('/gconv.*\.so/', file('/proc/self/maps'))) > 0,
+    'resident' => 'kept',
+    'needs' => ['iconv'],
+];

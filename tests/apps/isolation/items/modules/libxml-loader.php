@@ -1,0 +1,15 @@
+<?php
+
+/** Who loads what XML refers to, and how. */
+
+declare(strict_types=1);
+
+return [
+    'leak' => static function (): void {
+        libxml_set_external_entity_loader(static fn () => null);
+        libxml_set_streams_context(stream_context_create(['http' => ['method' => 'DIRT']]));
+    },
+    'look' => static fn () => libxml_get_external_entity_loader() !== null,
+    'resident' => 'kept',
+    'needs' => ['libxml'],
+];

@@ -1,0 +1,15 @@
+<?php
+
+/** A search that goes on from where the last one stopped. */
+
+declare(strict_types=1);
+
+return [
+    'leak' => static function (): void {
+        mb_ereg_search_init('dirt dirt dirt', 'i');
+        mb_ereg_search();
+    },
+    'look' => static fn () => mb_ereg_search_getpos(),
+    'resident' => 'kept',
+    'needs' => ['mbstring'],
+];

@@ -1,0 +1,12 @@
+<?php
+
+/** Opcache, switched off for the rest of the request. */
+
+declare(strict_types=1);
+
+return [
+    'leak' => static fn () => @ini_set('opcache.enable', '0'),
+    'look' => static fn () => ini_get('opcache.enable'),
+    'resident' => 'reset',
+    'needs' => ['Zend OPcache'],
+];

@@ -1,0 +1,16 @@
+<?php
+
+/** An iterator that was made above. */
+
+declare(strict_types=1);
+
+return [
+    'boot' => static fn () => new LimitIterator(new InfiniteIterator(new ArrayIterator(range('a', 'g'))), 0, 99),
+    'leak' => static fn (Iterator $iterator) => $iterator->next(),
+    'look' => static function (Iterator $iterator): mixed {
+        $iterator->next();
+
+        return $iterator->current();
+    },
+    'resident' => 'kept',
+];

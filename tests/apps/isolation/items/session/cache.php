@@ -1,0 +1,11 @@
+<?php
+
+/** What a session says about caches. */
+
+declare(strict_types=1);
+
+return [
+    'leak' => static fn () => [session_cache_limiter('public'), session_cache_expire(77)],
+    'look' => static fn () => [session_cache_limiter(), session_cache_expire()],
+    'resident' => 'reset',
+];

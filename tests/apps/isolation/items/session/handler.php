@@ -1,0 +1,17 @@
+<?php
+
+/** Who stores sessions. */
+
+declare(strict_types=1);
+
+namespace Isolation\Items;
+
+final class Handler extends \SessionHandler
+{
+}
+
+return [
+    'leak' => static fn () => session_set_save_handler(new Handler(), true),
+    'look' => static fn () => session_module_name(),
+    'resident' => 'reset',
+];

@@ -1,0 +1,11 @@
+<?php
+
+/** A variable of the environment. */
+
+declare(strict_types=1);
+
+return [
+    'leak' => static fn () => putenv('ISOLATION_DIRT=1'),
+    'look' => static fn () => getenv('ISOLATION_DIRT'),
+    'resident' => 'reset',
+];

@@ -1,0 +1,11 @@
+<?php
+
+/** Where files are looked for. */
+
+declare(strict_types=1);
+
+return [
+    'leak' => static fn () => set_include_path('/dirt'),
+    'look' => static fn () => get_include_path(),
+    'resident' => 'reset',
+];

@@ -1,0 +1,25 @@
+<?php
+
+/** Random numbers of all kinds, drawn in each request. */
+
+declare(strict_types=1);
+
+use Isolation\Boot;
+
+require __DIR__ . '/src/Boot.php';
+require __DIR__ . '/src/generators.php';
+
+$boot = new Boot();
+$cheap = $boot->available(Isolation\generators());
+$dear = $boot->available(Isolation\dear_generators());
+$answer = static function () use ($boot, $cheap, $dear): void {
+    $generators = isset($_GET['dear']) ? $cheap + $dear : $cheap;
+    $values = array_map(static fn (callable $generator) => $generator($boot), $generators);
+    echo json_encode(['pid' => getmypid(), 'values' => $values], JSON_THROW_ON_ERROR);
+};
+if (getenv('ISOLATION_EVERY') === 'checkpoint') {
+    Samovar\checkpoint();
+    $answer();
+} else {
+    Samovar\serve($answer, (int) getenv('ISOLATION_EVERY'));
+}

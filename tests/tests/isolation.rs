@@ -1,0 +1,13 @@
+//! The checkpoint model: nothing leaks from a request into the next, whatever it did and however it
+//! ended, and no two requests draw the same random numbers.
+//!
+//! The items that try to leak, one thing each, stand in tests/apps/isolation/items.
+
+#[path = "isolation/ends.rs"]
+mod ends;
+#[path = "isolation/leaks.rs"]
+mod leaks;
+#[path = "isolation/stage.rs"]
+mod stage;
+#[path = "isolation/tokens.rs"]
+mod tokens;

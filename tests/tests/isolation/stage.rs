@@ -1,0 +1,28 @@
+//! Servers of tests/apps/isolation, and what they answer.
+
+use samovar_testkit::http::{Request, Response};
+use samovar_testkit::{Server, Start, workspace};
+use serde_json::Value;
+
+/// A front controller of the application, with a folder that its scripts may write to.
+pub(crate) fn start(front: &str) -> Start {
+    let app = workspace().join("tests/apps/isolation");
+    let start = Server::at(app.join(front)).define("ffi.enable", "1");
+    let start = start.define("variables_order", "EGPCS");
+    let folder = start.folder().display().to_string();
+    start.env("ISOLATION_FOLDER", &folder)
+}
+
+pub(crate) fn json(response: &Response) -> Value {
+    serde_json::from_slice(&response.body)
+        .unwrap_or_else(|e| panic!("{e}: {} {}", response.status, response.text()))
+}
+
+pub(crate) fn ask(server: &Server, target: &str) -> Value {
+    json(&server.client().request(&Request::get(target)))
+}
+
+/// How many workers have left because a rollback could not undo what they did.
+pub(crate) fn reforks(server: &Server) -> u64 {
+    server.status()["image"]["refork_total"].as_u64().unwrap_or_default()
+}

@@ -1,0 +1,172 @@
+//! Randomness and identity: no two requests draw the same, whether the same worker answers them,
+//! another, one that was forked anew, or another server; and each process knows who it is.
+//!
+//! Every generator has been used above the checkpoint, so its state is in the image.
+//! `ISOLATION_TOKENS=200000` asks as often.
+
+use crate::stage::{ask, start};
+use samovar_testkit::http::{Client, Request};
+use samovar_testkit::{Server, eventually, workspace};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Requests in all; `ISOLATION_TOKENS` asks for more.
+const REQUESTS: usize = 3_000;
+/// Requests between two that draw from the dear generators too.
+const DEAR_EVERY: usize = 50;
+/// Workers that are killed, per server.
+const KILLS: usize = 4;
+/// What PHP or libc itself seeds with 32 bits: birthdays are to be expected.
+const SEEDED_WITH_32_BITS: &[&str] =
+    &["Random\\Engine\\Mt19937", "libc: rand", "libc: random", "libc: math:random"];
+
+/// What was drawn so far, by generator.
+#[derive(Default)]
+struct Drawn {
+    /// Hashes of 64 bits: a false alarm is as likely as one in a billion.
+    values: BTreeMap<String, HashSet<u64>>,
+    repeated: BTreeMap<String, Vec<String>>,
+    pids: HashSet<i64>,
+}
+
+impl Drawn {
+    fn add(&mut self, answer: &Value) {
+        self.pids.insert(answer["pid"].as_i64().expect("a number"));
+        for (name, value) in answer["values"].as_object().expect("values by generator") {
+            let mut hasher = DefaultHasher::new();
+            value.to_string().hash(&mut hasher);
+            if !self.values.entry(name.clone()).or_default().insert(hasher.finish()) {
+                self.repeated.entry(name.clone()).or_default().push(value.to_string());
+            }
+        }
+    }
+
+    /// Generators that gave one value twice, more often than chance explains.
+    fn wrong(&self) -> Vec<String> {
+        let suspect = self.repeated.iter().filter(|(name, values)| {
+            values.len() > birthdays_max(name, self.values[name.as_str()].len())
+        });
+        suspect.map(|(name, values)| format!("{name}: {} × {}", values.len(), values[0])).collect()
+    }
+}
+
+fn birthdays_max(generator: &str, drawn: usize) -> usize {
+    if SEEDED_WITH_32_BITS.iter().any(|name| generator.starts_with(name)) {
+        // Expected are n² / 2³³; four times as many and two more come once in millions of runs.
+        2 + 4 * ((drawn * drawn) >> 33)
+    } else {
+        0
+    }
+}
+
+#[test]
+fn no_two_requests_draw_the_same() {
+    let requests = std::env::var("ISOLATION_TOKENS")
+        .map_or(REQUESTS, |text| text.parse().expect("ISOLATION_TOKENS is a number"));
+    let drawn = Mutex::new(Drawn::default());
+    for (every, share) in [("checkpoint", 3), ("3", 1), ("0", 1)] {
+        let server = start("tokens.php").workers(2).env("ISOLATION_EVERY", every).start();
+        draw(&server, &drawn, requests * share / 5);
+        assert!(server.worker_pids().len() == 2, "{}", server.log());
+        server.stop();
+    }
+    let drawn = drawn.into_inner().expect("no client has panicked");
+    println!("{} generators, {} processes", drawn.values.len(), drawn.pids.len());
+    assert!(drawn.values.len() >= 25, "{:?}", drawn.values.keys());
+    // Two workers each, and one for each that was killed while it was known to the test.
+    assert!(drawn.pids.len() > 2 * 3 + KILLS, "{:?}", drawn.pids);
+    assert!(drawn.wrong().is_empty(), "{}", drawn.wrong().join("\n"));
+}
+
+/// Two clients at once, and a worker that is killed now and then.
+fn draw(server: &Server, drawn: &Mutex<Drawn>, requests: usize) {
+    let sent = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut client = server.client();
+                loop {
+                    let n = sent.fetch_add(1, Ordering::Relaxed);
+                    if n >= requests {
+                        break;
+                    }
+                    if n % (requests / KILLS) == requests / KILLS / 2 {
+                        kill_one(server);
+                    }
+                    let answer = draw_once(&mut client, n);
+                    drawn.lock().expect("no client has panicked").add(&answer);
+                }
+            });
+        }
+    });
+}
+
+fn draw_once(client: &mut Client, n: usize) -> Value {
+    let target = if n.is_multiple_of(DEAR_EVERY) { "/?dear" } else { "/" };
+    crate::stage::json(&client.request(&Request::get(target)))
+}
+
+fn kill_one(server: &Server) {
+    let killed = *server.worker_pids().first().expect("a worker");
+    server.kill_worker(killed);
+    eventually("another worker", || {
+        let now = server.worker_pids();
+        (now.len() == 2 && !now.contains(&killed)).then_some(())
+    });
+}
+
+#[test]
+fn what_is_drawn_from_is_documented() {
+    let guide = workspace().join("docs/guide/checkpoint-model.md");
+    let guide = std::fs::read_to_string(guide).expect("the guide");
+    let (_, chapter) = guide.split_once("\n## Randomness\n").expect("a chapter");
+    let chapter = chapter.split("\n## ").next().unwrap_or_default();
+    let server = start("tokens.php").workers(1).env("ISOLATION_EVERY", "0").start();
+    let answer = ask(&server, "/?dear");
+    let names = answer["values"].as_object().expect("values by generator").keys();
+    let missing: Vec<_> =
+        names.filter(|name| !chapter.contains(name.split(": ").next().unwrap_or(name))).collect();
+    assert!(missing.is_empty(), "not in the chapter on randomness: {missing:?}");
+}
+
+#[test]
+fn a_seed_of_the_applications_own_is_kept() {
+    let server = Server::script(
+        "<?php $own = new Random\\Engine\\Mt19937(7); $free = new Random\\Engine\\Mt19937();
+         Samovar\\checkpoint();
+         echo json_encode([bin2hex($own->generate()), bin2hex($free->generate() . $free->generate())]);",
+    )
+    .workers(1)
+    .start();
+    let (first, second) = (ask(&server, "/"), ask(&server, "/"));
+    assert_eq!(first[0], second[0], "the same sequence for each request, as was asked for");
+    assert_ne!(first[1], second[1]);
+}
+
+#[test]
+fn a_worker_knows_who_it_is() {
+    let server = Server::script(
+        "<?php $boot = strtok(file_get_contents('/proc/self/stat'), ' ') . is_dir('/proc/self/fd');
+         Samovar\\checkpoint();
+         echo json_encode([getmypid(), posix_getpid(), (int) readlink('/proc/self'),
+             (int) file_get_contents('/proc/self/stat'), (int) basename(realpath('/proc/self')),
+             (int) strtok(file_get_contents('/proc/thread-self/status'), ' '), (int) $boot]);",
+    )
+    .workers(2)
+    .start();
+    let workers: Vec<_> = server.worker_pids();
+    for _ in 0..10 {
+        let answer = ask(&server, "/");
+        let own = answer[0].clone();
+        assert!(workers.iter().any(|pid| own == *pid), "{answer} {workers:?}");
+        assert_ne!(answer[6], own, "the boot was another process's");
+        for (n, what) in
+            ["posix_getpid", "readlink", "file_get_contents", "realpath"].iter().enumerate()
+        {
+            assert_eq!(answer[n + 1], own, "{what}: {answer}");
+        }
+    }
+}
