@@ -142,8 +142,8 @@ typedef struct {
     volatile bool unknown_mappings, cwd_changed, umask_changed, signals_changed, timers_changed;
     volatile bool threads_started;
     volatile int semaphores; /* what the request has added to System V semaphores, in all */
-    bool has_children; /* of the boot: no request can be told by its own */
-    bool unclean;      /* the request ended in a fatal error */
+    bool has_children;       /* of the boot: no request can be told by its own */
+    bool unclean;            /* the request ended in a fatal error */
     volatile leave_reason leave;
     /* rollback.c */
     uint64_t rollbacks, rollback_ns;
