@@ -5,6 +5,8 @@
 
 #[path = "isolation/ends.rs"]
 mod ends;
+#[path = "isolation/files.rs"]
+mod files;
 #[path = "isolation/leaks.rs"]
 mod leaks;
 #[path = "isolation/stage.rs"]

@@ -179,6 +179,8 @@ pub struct State {
     resident: bool,
     next: Incarnation,
     stopping: bool,
+    /// The workers had long enough; one that was asked for may still be booting, and is not waited for.
+    hurried: bool,
     restarts: u64,
     reforks: u64,
     template_restarts: u64,
@@ -197,6 +199,7 @@ impl State {
             resident: false,
             next: Incarnation::FIRST,
             stopping: false,
+            hurried: false,
             restarts: 0,
             reforks: 0,
             template_restarts: 0,
@@ -253,6 +256,7 @@ impl State {
                 actions.push(Action::StopWorkers);
             }
             Event::StopNow => {
+                self.hurried = true;
                 let pids = self.places.iter().filter_map(Place::process);
                 actions.extend(pids.map(|(pid, ..)| Action::Kill { pid }));
             }
@@ -358,7 +362,9 @@ impl State {
             Template::Waiting { .. } | Template::Ending { .. } if !alive => {
                 actions.push(Action::Exit);
             }
-            Template::Ready { .. } | Template::Starting { .. } if !alive && !asked => {
+            Template::Ready { .. } | Template::Starting { .. }
+                if !alive && (!asked || self.hurried) =>
+            {
                 actions.push(Action::CloseTemplate);
             }
             _ => {}
@@ -535,6 +541,16 @@ mod tests {
         assert!(actions.contains(&Action::CloseTemplate));
         assert!(!actions.iter().any(|a| matches!(a, Action::Fork { .. })));
         assert_eq!(bench.step(Event::TemplateDied), [Action::Exit]);
+    }
+
+    #[test]
+    fn a_boot_that_never_ends_holds_up_no_stop() {
+        let mut bench = Bench::new(1);
+        let _ = bench.step(Event::Tick);
+        assert_eq!(bench.step(Event::TemplateReady { resident: true }).len(), 1, "asked for");
+        assert_eq!(bench.step(Event::Stop), [Action::StopWorkers]);
+        assert_eq!(bench.step(Event::StopNow), [Action::CloseTemplate]);
+        assert!(bench.step(Event::TemplateDied).contains(&Action::Exit));
     }
 
     #[test]

@@ -19,9 +19,15 @@ const REQUESTS: usize = 3_000;
 const DEAR_EVERY: usize = 50;
 /// Workers that are killed, per server.
 const KILLS: usize = 4;
-/// What PHP or libc itself seeds with 32 bits: birthdays are to be expected.
-const SEEDED_WITH_32_BITS: &[&str] =
-    &["Random\\Engine\\Mt19937", "libc: rand", "libc: random", "libc: math:random"];
+/// What has a small seed by its nature, in bits: birthdays are to be expected. That of `mt_rand` is as
+/// small in PHP, but its values are what applications take for tokens.
+const SMALL_SEEDS: &[(&str, u32)] = &[
+    ("Random\\Engine\\Mt19937", 32),
+    ("libc: rand", 32),
+    ("libc: random", 32),
+    ("libc: math:random", 32),
+    ("libc: drand48", 48),
+];
 
 /// What was drawn so far, by generator.
 #[derive(Default)]
@@ -54,12 +60,9 @@ impl Drawn {
 }
 
 fn birthdays_max(generator: &str, drawn: usize) -> usize {
-    if SEEDED_WITH_32_BITS.iter().any(|name| generator.starts_with(name)) {
-        // Expected are n² / 2³³; four times as many and two more come once in millions of runs.
-        2 + 4 * ((drawn * drawn) >> 33)
-    } else {
-        0
-    }
+    let small = SMALL_SEEDS.iter().find(|(name, _)| generator.starts_with(name));
+    // Expected are n² / 2^(bits + 1); four times as many and two more come once in millions of runs.
+    small.map_or(0, |(_, bits)| 2 + 4 * (drawn * drawn >> (bits + 1)))
 }
 
 #[test]

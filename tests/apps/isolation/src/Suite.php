@@ -13,7 +13,8 @@ namespace Isolation;
  * - look:     callable, sees whether something was left; its value must fit into JSON
  * - resident: 'kept', the leak is real where nothing is rolled back, or 'reset', it is tidied away there too
  * - refork:   true: a rollback cannot undo it, a new process must take over; null: it may
- * - needs:    extensions, functions and rights */
+ * - needs:    extensions, functions and rights
+ */
 final class Suite
 {
     private const DEFAULTS = ['boot' => null, 'refork' => false, 'needs' => []];
@@ -56,6 +57,7 @@ final class Suite
     {
         return match (true) {
             $need === 'root' => posix_geteuid() !== 0,
+            $need === 'opcache' => ini_get('opcache.enable') !== '1',
             $need === 'namespaces' => !self::mayUnshare(),
             str_ends_with($need, '()') => !\function_exists(substr($need, 0, -2)),
             default => !\extension_loaded($need),

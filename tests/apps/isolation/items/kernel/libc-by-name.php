@@ -9,5 +9,6 @@ return [
     'leak' => static fn (FFI $libc) => $libc->chdir('/'),
     'look' => static fn () => getcwd(),
     'resident' => 'kept',
+    'refork' => null,
     'needs' => ['FFI'],
 ];

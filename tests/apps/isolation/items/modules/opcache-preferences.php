@@ -8,5 +8,5 @@ return [
     'leak' => static fn () => @ini_set('opcache.enable', '0'),
     'look' => static fn () => ini_get('opcache.enable'),
     'resident' => 'reset',
-    'needs' => ['Zend OPcache'],
+    'needs' => ['opcache'],
 ];
