@@ -27,8 +27,9 @@ const SOURCES: [&str; 20] = [
     "response_object.c",
 ];
 
-/// The names of csrc/interpose.c: the dynamic linker must find them in the executable, whoever asks and when.
+/// The names of csrc/interpose.c, and one of reseed.c: the dynamic linker must find them in the executable, whoever asks and when.
 const INTERPOSED: &[&str] = &[
+    "php_random_mt19937_seed_default",
     "alarm",
     "chdir",
     "chroot",
@@ -49,6 +50,7 @@ const INTERPOSED: &[&str] = &[
     "openat",
     "openat64",
     "pipe",
+    "prctl",
     "pthread_create",
     "read",
     "readv",
@@ -79,6 +81,7 @@ const INTERPOSED: &[&str] = &[
     "setsid",
     "setuid",
     "sigaction",
+    "sigprocmask",
     "signal",
     "socket",
     "socketpair",

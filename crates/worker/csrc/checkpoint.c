@@ -41,17 +41,21 @@ static int warmup_report = -1;
 
 /* ---- before the image ---------------------------------------------------------------------- */
 
-/* Entries would expire for the image, not for the process: from some minute on each request would
- * look every path up again. */
-static void keep_realpaths(void) {
+/* /proc/self and its like are another process in each worker. */
+static bool is_own_path(const realpath_cache_bucket *b) {
+    return strncmp(b->path, "/proc/", 6) == 0 || strncmp(b->path, "/dev/", 5) == 0;
+}
+
+/* `keep`: the others would expire for the image, not for the process: from some minute on each
+ * request would look every path up again. */
+static void settle_realpaths(bool keep) {
     realpath_cache_bucket **buckets = realpath_cache_get_buckets();
     for (zend_long i = 0; i < realpath_cache_max_buckets(); i++) {
         for (realpath_cache_bucket *b = buckets[i], *next; b; b = next) {
             next = b->next;
-            /* /proc/self and its like are another process in each worker. */
-            if (strncmp(b->path, "/proc/", 6) == 0 || strncmp(b->path, "/dev/", 5) == 0) {
+            if (is_own_path(b)) {
                 realpath_cache_del(b->path, b->path_len);
-            } else {
+            } else if (keep) {
                 b->expires = LONG_MAX;
             }
         }
@@ -75,9 +79,7 @@ static void tidy(void) {
     gc_collect_cycles();
     samovar_reseed_warm_up();
     php_clear_stat_cache(0, NULL, 0);
-    if (zend_ini_long("realpath_cache_ttl", sizeof("realpath_cache_ttl") - 1, 0) > 0) {
-        keep_realpaths();
-    }
+    settle_realpaths(zend_ini_long("realpath_cache_ttl", sizeof("realpath_cache_ttl") - 1, 0) > 0);
     void *volatile slack = malloc(HEAP_SLACK_BYTES);
     free(slack);
 }
@@ -166,6 +168,7 @@ bool samovar_take_image(void) {
 /* Samovar\\serve() without rollback: nothing is rolled back, so that forks may share what they
  * boot, unless it is something that two processes cannot both use. */
 void samovar_share_boot(void) {
+    settle_realpaths(false);
     const int fall = samovar_survey();
     samovar_image_is(fall == FALL_SHARED ? "resident" : "worker", 0, 0);
     samovar_reseed_prepare();

@@ -74,7 +74,8 @@ typedef struct {
     int flags;
     off_t offset; /* of a file or folder, else -1 */
     bool connection;
-    bool unlock; /* nobody had locked it when the image was taken */
+    /* The boot's own locks on it, bytes [from, to]: the request's lie outside. None: from > to. */
+    off_t locked_from, locked_to;
     /* A connection: this request has talked on it; it has asked and not been answered yet. */
     bool used, asked;
 } kept_descriptor;
@@ -139,7 +140,8 @@ typedef struct {
     } chunks[CHUNKS_MAX];
     uint32_t chunk_count, chunks_used;
     /* What the interposed functions of libc have seen since the last rollback. */
-    volatile bool unknown_mappings, cwd_changed, umask_changed, signals_changed, timers_changed;
+    volatile bool unknown_mappings, cwd_changed, umask_changed, signals_changed, timers_changed,
+        mask_changed;
     volatile bool threads_started;
     volatile int semaphores; /* what the request has added to System V semaphores, in all */
     bool has_children;       /* of the boot: no request can be told by its own */

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/fsuid.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -391,6 +392,12 @@ int sigaction(int number, const struct sigaction *action, struct sigaction *form
     return original(number, action, former);
 }
 
+int sigprocmask(int how, const sigset_t *set, sigset_t *former) {
+    ORIGINAL(sigprocmask)
+    NOTE(mask_changed);
+    return original(how, set, former);
+}
+
 __sighandler_t signal(int number, __sighandler_t handler) {
     ORIGINAL(signal)
     NOTE(signals_changed);
@@ -420,8 +427,23 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(v
     return original(thread, attr, run, arg);
 }
 
+/* Asked for by name (FFI), libc would answer for itself: the whole program does, ours first. */
+static bool is_libc(const char *file) {
+    const char *const names[] = {"libc.so.6", "libpthread.so.0", "librt.so.1"};
+    const char *slash = file ? strrchr(file, '/') : NULL;
+    for (size_t i = 0; file && i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(slash ? slash + 1 : file, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void *dlopen(const char *file, int mode) {
     ORIGINAL(dlopen)
+    if (is_libc(file) && !(mode & RTLD_NOLOAD)) {
+        return original(NULL, mode & ~RTLD_DEEPBIND);
+    }
     return original(file, mode & ~RTLD_DEEPBIND);
 }
 
@@ -455,6 +477,33 @@ int timer_create(clockid_t clock, struct sigevent *event, timer_t *timer) {
         samovar_survivors->leave = LEAVE_TIMER;
     }
     return original(clock, event, timer);
+}
+
+/* What prctl() is asked to change, but for the names that the Zend heap gives its memory. */
+static bool changes_process(int what) {
+    const int changes[] = {
+        PR_SET_PDEATHSIG, PR_SET_DUMPABLE,        PR_SET_KEEPCAPS,     PR_SET_NAME,
+        PR_SET_SECCOMP,   PR_CAPBSET_DROP,        PR_SET_SECUREBITS,   PR_SET_TIMERSLACK,
+        PR_SET_MM,        PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_SET_THP_DISABLE,
+        PR_CAP_AMBIENT};
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        if (changes[i] == what) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int prctl(int what, ...) {
+    va_list more;
+    va_start(more, what);
+    unsigned long a = va_arg(more, unsigned long), b = va_arg(more, unsigned long);
+    unsigned long c = va_arg(more, unsigned long), d = va_arg(more, unsigned long);
+    va_end(more);
+    if (samovar_survivors && changes_process(what)) {
+        samovar_survivors->leave = LEAVE_PRIVILEGES;
+    }
+    return (int)syscall(SYS_prctl, what, a, b, c, d);
 }
 
 /* What only a new process undoes. */

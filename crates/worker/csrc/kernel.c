@@ -83,17 +83,36 @@ static void close_new_descriptors(const image_survivors *s) {
     syscall(SYS_close_range, s->first_free, ~0U, 0);
 }
 
+static void unlock(int fd, off_t from, off_t to) {
+    const struct flock range = {.l_type = F_UNLCK,
+                                .l_whence = SEEK_SET,
+                                .l_start = from,
+                                .l_len = to == INT64_MAX ? 0 : to - from + 1};
+    fcntl(fd, F_SETLK, &range);
+}
+
+/* Locks that the request has left. SQLite keeps one of its own on a database in WAL mode. */
+static void restore_locks(const kept_descriptor *k) {
+    if (k->locked_from > k->locked_to) {
+        unlock(k->fd, 0, INT64_MAX);
+        syscall(SYS_flock, k->fd, LOCK_UN);
+        return;
+    }
+    if (k->locked_from > 0) {
+        unlock(k->fd, 0, k->locked_from - 1);
+    }
+    if (k->locked_to < INT64_MAX) {
+        unlock(k->fd, k->locked_to + 1, INT64_MAX);
+    }
+}
+
 static void restore_files(image_survivors *s) {
     for (uint32_t i = 0; i < s->kept_count; i++) {
-        kept_descriptor *k = &s->kept[i];
+        const kept_descriptor *k = &s->kept[i];
         fcntl(k->fd, F_SETFL, k->flags);
         if (k->offset >= 0) {
             lseek(k->fd, k->offset, SEEK_SET);
-        }
-        if (k->unlock) {
-            const struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
-            fcntl(k->fd, F_SETLK, &all);
-            syscall(SYS_flock, k->fd, LOCK_UN);
+            restore_locks(k);
         }
     }
 }
@@ -308,6 +327,17 @@ static void note_signals(void) {
     }
 }
 
+/* Signals that a request has blocked and not taken: they were sent to it. */
+static void drop_pending_signals(void) {
+    sigset_t all;
+    sigfillset(&all);
+    for (int i = 0; i < SIGNALS; i++) {
+        if (syscall(SYS_rt_sigtimedwait, &all, NULL, &(struct timespec){0}, 8) < 0) {
+            return;
+        }
+    }
+}
+
 static void restore_signals(void) {
     for (int i = 1; i < SIGNALS; i++) {
         syscall(SYS_rt_sigaction, i, &dispositions[i], NULL, 8);
@@ -368,6 +398,7 @@ bool samovar_kernel_start(image_survivors *s) {
 static void forget_notes(image_survivors *s) {
     s->leave = LEAVE_NOT;
     s->cwd_changed = s->umask_changed = s->signals_changed = s->timers_changed = false;
+    s->mask_changed = false;
     s->threads_started = s->unknown_mappings = false;
     s->mapping_count = 0;
     s->semaphores = 0;
@@ -408,6 +439,9 @@ void samovar_kernel_restore(image_survivors *s, bool touched) {
     }
     if (s->timers_changed) {
         stop_timers();
+    }
+    if (s->mask_changed || s->signals_changed) {
+        drop_pending_signals();
     }
     forget_notes(s);
 }

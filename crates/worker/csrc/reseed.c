@@ -139,6 +139,17 @@ static void reseed_php(void) {
 #endif
 }
 
+#if PHP_VERSION_ID >= 80200
+/* Instead of libphp's, for all models: PHP seeds the Mersenne Twister from 32 bits, and of a
+ * hundred thousand requests two would draw the same numbers. Here its whole state is drawn from the
+ * kernel, when it is first used. */
+void php_random_mt19937_seed_default(php_random_status_state_mt19937 *state) {
+    fill_from_kernel(state->state, sizeof state->state);
+    state->count = MT_N; /* The first draw makes the next generation of numbers. */
+    state->mode = MT_RAND_MT19937;
+}
+#endif
+
 /* ---- engines made above the checkpoint ----------------------------------------------------- */
 
 enum { ENGINES_MAX = 256 };

@@ -161,18 +161,32 @@ static bool is_stateful(const char *name) {
     return false;
 }
 
-static bool is_locked(int fd) {
+/* The range of bytes that the process has locked, all locks together; false: it has none. Lines of
+ * man proc_pid_fdinfo: "lock: 1: POSIX ADVISORY READ pid device start end". */
+static bool find_locks(int fd, off_t *from, off_t *to) {
     char path[64], line[256];
     snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
     FILE *info = fopen(path, "re");
-    bool locked = false;
+    *from = INT64_MAX;
+    *to = 0;
     while (info && fgets(line, sizeof line, info)) {
-        locked |= strncmp(line, "lock:", 5) == 0;
+        long long start;
+        char end[32];
+        if (sscanf(line, "lock: %*s %*s %*s %*s %*s %*s %lld %31s", &start, end) == 2) {
+            const off_t last = strcmp(end, "EOF") == 0 ? INT64_MAX : (off_t)atoll(end);
+            *from = MIN(*from, (off_t)start);
+            *to = MAX(*to, last);
+        }
     }
     if (info) {
         fclose(info);
     }
-    return locked;
+    return *from <= *to;
+}
+
+static bool is_locked(int fd) {
+    off_t from, to;
+    return find_locks(fd, &from, &to);
 }
 
 static void name_of(int fd, char *to) {
@@ -280,14 +294,12 @@ static void keep(int fd, void *data) {
         return;
     }
     if (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) {
-        const bool locked = is_locked(fd);
-        if (!locked) {
+        kept_descriptor *k = &s->kept[s->kept_count++];
+        *k = (kept_descriptor){.fd = fd, .flags = fcntl(fd, F_GETFL)};
+        if (!find_locks(fd, &k->locked_from, &k->locked_to)) {
             reopen(fd);
         }
-        s->kept[s->kept_count++] = (kept_descriptor){.fd = fd,
-                                                     .flags = fcntl(fd, F_GETFL),
-                                                     .offset = lseek(fd, 0, SEEK_CUR),
-                                                     .unlock = !locked};
+        k->offset = lseek(fd, 0, SEEK_CUR);
     } else if (S_ISSOCK(info.st_mode) && is_connection(fd, &peer) && !is_datagram(fd)) {
         s->kept[s->kept_count++] = (kept_descriptor){
             .fd = fd, .flags = fcntl(fd, F_GETFL), .offset = -1, .connection = true};

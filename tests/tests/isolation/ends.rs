@@ -1,5 +1,5 @@
-//! However a request ends: the client gets what php-fpm would send, all is done that php-fpm does at a
-//! request's end, and the next request meets the same process, as clean as at first.
+//! However a request ends: the client gets what php-fpm would send, all is done that php-fpm does at
+//! a request's end, and the next request meets the same process, as clean as at first.
 
 use crate::stage::{json, start};
 use samovar_testkit::http::{Client, Request};

@@ -1,6 +1,6 @@
-//! Files are not rolled back: what a request has written stays, and the memory that is rolled back must
-//! not take an older file for the newer one. SQLite is the hardest case: it caches pages of a database
-//! that was opened above the checkpoint, and locks it.
+//! Files are not rolled back: what a request has written stays, and the memory that is rolled back
+//! must not take an older file for the newer one. A database that was opened above the checkpoint is
+//! the hardest case: the library caches its pages and locks it.
 
 use crate::stage::{ask, start};
 use samovar_testkit::Server;
@@ -18,7 +18,7 @@ fn serve(journal: &str, workers: usize) -> Server {
 fn a_database_opened_above_is_one_for_all() {
     for journal in ["delete", "truncate", "persist", "wal"] {
         let server = serve(journal, 2);
-        // Of a database with such a log SQLite holds a lock all the time: two processes cannot share it.
+        // A database with such a log is locked all the time: two processes cannot share it.
         let mode = if journal == "wal" { "worker" } else { "shared" };
         assert_eq!(server.status()["image"]["mode"], mode, "{journal}");
         std::thread::scope(|scope| {

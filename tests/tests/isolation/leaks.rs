@@ -13,8 +13,9 @@ use std::fmt;
 /// Fewer would mean that this PHP lacks half of its extensions.
 const ITEMS_MIN: usize = 150;
 
-const UPLOAD: &str = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"tea\"\r\n\r\n\
-                      green\r\n--b--\r\n";
+const UPLOAD: &str = "--b\r\n\
+    Content-Disposition: form-data; name=\"file\"; filename=\"tea\"\r\n\r\n\
+    green\r\n--b--\r\n";
 
 /// Where nothing is rolled back, all that was leaked is held at once.
 fn start(front: &str) -> Start {

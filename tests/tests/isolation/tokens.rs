@@ -19,8 +19,8 @@ const REQUESTS: usize = 3_000;
 const DEAR_EVERY: usize = 50;
 /// Workers that are killed, per server.
 const KILLS: usize = 4;
-/// What has a small seed by its nature, in bits: birthdays are to be expected. That of `mt_rand` is as
-/// small in PHP, but its values are what applications take for tokens.
+/// What has a small seed by its nature, in bits: birthdays are to be expected. That of `mt_rand` is
+/// as small in PHP, but its values are what applications take for tokens.
 const SMALL_SEEDS: &[(&str, u32)] = &[
     ("Random\\Engine\\Mt19937", 32),
     ("libc: rand", 32),
@@ -61,8 +61,8 @@ impl Drawn {
 
 fn birthdays_max(generator: &str, drawn: usize) -> usize {
     let small = SMALL_SEEDS.iter().find(|(name, _)| generator.starts_with(name));
-    // Expected are n² / 2^(bits + 1); four times as many and two more come once in millions of runs.
-    small.map_or(0, |(_, bits)| 2 + 4 * (drawn * drawn >> (bits + 1)))
+    // Expected are n² / 2^(bits + 1); four times as many and two more come once in a million runs.
+    small.map_or(0, |(_, bits)| 2 + 4 * ((drawn * drawn) >> (bits + 1)))
 }
 
 #[test]
@@ -140,7 +140,8 @@ fn a_seed_of_the_applications_own_is_kept() {
     let server = Server::script(
         "<?php $own = new Random\\Engine\\Mt19937(7); $free = new Random\\Engine\\Mt19937();
          Samovar\\checkpoint();
-         echo json_encode([bin2hex($own->generate()), bin2hex($free->generate() . $free->generate())]);",
+         $two = $free->generate() . $free->generate();
+         echo json_encode([bin2hex($own->generate()), bin2hex($two)]);",
     )
     .workers(1)
     .start();

@@ -13,7 +13,7 @@ final class Mapped
     /** Whether there is a private mapping that only the string can be in. */
     public static function isLarge(): bool
     {
-        preg_match_all('/^([0-9a-f]+)-([0-9a-f]+) rw-p/m', (string) file_get_contents('/proc/' . getmypid() . '/maps'), $maps);
+        preg_match_all('/^([0-9a-f]+)-([0-9a-f]+) rw-p/m', file_get_contents('/proc/self/maps'), $maps);
         $sizes = array_map(static fn (string $from, string $to) => hexdec($to) - hexdec($from), $maps[1], $maps[2]);
 
         return max($sizes) > 140 << 20;
