@@ -135,6 +135,16 @@ impl Client {
         Client { stream, address, unread: Vec::new() }
     }
 
+    /// One read. A time-out makes the call one that a signal may interrupt (man 7 signal): that is no answer.
+    fn read_some(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.stream.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
+    }
+
     /// Sends bytes as they are.
     pub fn send(&mut self, bytes: &[u8]) {
         self.try_send(bytes).expect("the server reads");
@@ -259,7 +269,7 @@ impl Client {
 
     fn fill(&mut self) -> io::Result<usize> {
         let mut buffer = vec![0u8; 64 * 1024];
-        match self.stream.read(&mut buffer) {
+        match self.read_some(&mut buffer) {
             Ok(len) => {
                 self.unread.extend_from_slice(&buffer[..len]);
                 Ok(len)
