@@ -14,10 +14,12 @@ final class Ending
 
     private static string $memory = '';
 
-    /** Appends a line to the request's trace. */
+    /** Appends a line to the request's trace; those that only look leave none. */
     public static function trace(string $line): void
     {
-        file_put_contents(self::file('trace'), "$line\n", FILE_APPEND);
+        if (self::$requests > 0) {
+            file_put_contents(self::file('trace'), "$line\n", FILE_APPEND);
+        }
     }
 
     public static function file(string $name): string
@@ -46,9 +48,6 @@ final class Ending
     {
         $GLOBALS['gz'] = fopen('compress.zlib://' . self::file('text.gz'), 'w');
         fwrite($GLOBALS['gz'], 'compressed');
-        $GLOBALS['zip'] = new \ZipArchive();
-        $GLOBALS['zip']->open(self::file('archive.zip'), \ZipArchive::CREATE);
-        $GLOBALS['zip']->addFromString('tea.txt', 'green');
         $GLOBALS['sqlite'] = new \PDO('sqlite:' . self::file('database'));
         $GLOBALS['sqlite']->exec('CREATE TABLE teas (name)');
         $GLOBALS['sqlite']->beginTransaction();
@@ -57,6 +56,10 @@ final class Ending
         $GLOBALS['writer'] = new \XMLWriter();
         $GLOBALS['writer']->openUri(self::file('tea.xml'));
         $GLOBALS['writer']->writeElement('tea', 'green');
+        // Of all objects the last that PHP closes after a fatal error: when it is there, all is done.
+        $GLOBALS['zip'] = new \ZipArchive();
+        $GLOBALS['zip']->open(self::file('archive.zip'), \ZipArchive::CREATE);
+        $GLOBALS['zip']->addFromString('tea.txt', 'green');
     }
 
     /** @return array<string, mixed> What a request sees before it changes anything. */

@@ -58,7 +58,7 @@ final class Suite
         return match (true) {
             $need === 'root' => posix_geteuid() !== 0,
             $need === 'opcache' => ini_get('opcache.enable') !== '1',
-            $need === 'new privileges' => preg_match('/^NoNewPrivs:\s+1/m', file_get_contents('/proc/self/status')) === 1,
+            $need === 'new privileges' => (bool) preg_grep('/^NoNewPrivs:\s+1/', file('/proc/self/status')),
             $need === 'namespaces' => !self::mayUnshare(),
             str_ends_with($need, '()') => !\function_exists(substr($need, 0, -2)),
             default => !\extension_loaded($need),

@@ -6,22 +6,24 @@ declare(strict_types=1);
 
 namespace Isolation\Items;
 
-function await_end(int $pid): void
+/** Until all child processes have ended. */
+function await_ends(): void
 {
-    while (!preg_match('/^State:\s+Z/m', file_get_contents("/proc/$pid/status"))) {
-        usleep(1000);
+    $file = '/proc/self/task/' . getmypid() . '/children';
+    foreach (preg_split('/ /', file_get_contents($file), -1, PREG_SPLIT_NO_EMPTY) as $pid) {
+        while (!preg_match('/^State:\s+Z/m', file_get_contents("/proc/$pid/status"))) {
+            usleep(1000);
+        }
     }
 }
 
 return [
     'leak' => static function (): void {
-        $fork = pcntl_fork();
-        if ($fork === 0) {
+        $GLOBALS['process'] = proc_open(['true'], [], $pipes);
+        if (pcntl_fork() === 0) {
             posix_kill(getmypid(), SIGKILL);
         }
-        await_end($fork);
-        $GLOBALS['process'] = proc_open(['true'], [], $pipes);
-        await_end(proc_get_status($GLOBALS['process'])['pid']);
+        await_ends();
     },
     'look' => static fn () => \Isolation\children(),
     'resident' => 'kept',
