@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-const SOURCES: [&str; 20] = [
+const SOURCES: [&str; 21] = [
     "sapi.c",
     "variables.c",
     "user_ini.c",
@@ -20,6 +20,7 @@ const SOURCES: [&str; 20] = [
     "survey.c",
     "rollback.c",
     "hot.c",
+    "heap.c",
     "kernel.c",
     "reseed.c",
     "interpose.c",

@@ -82,6 +82,7 @@ static void tidy(void) {
     settle_realpaths(zend_ini_long("realpath_cache_ttl", sizeof("realpath_cache_ttl") - 1, 0) > 0);
     void *volatile slack = malloc(HEAP_SLACK_BYTES);
     free(slack);
+    samovar_heap_close();
 }
 
 /* The iterators of SPL close their files when they are destructed, not when they are freed. What

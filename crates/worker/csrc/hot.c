@@ -3,7 +3,8 @@
  * A page that was written is anonymous from then on: pagemap says so. Those that are found so twice
  * are *hot*: they are copied back after each request, which costs no page fault. One found for the
  * first time is dropped instead, and is the image's again: a rare large request leaves nothing
- * behind. A sample now and then finds hot pages that have gone cold, and drops them too. */
+ * behind. A sample now and then finds hot pages that have gone cold, and drops them too; each time
+ * that one comes back it may stay twice as long. The heap's free pages (heap.c) are not copied. */
 #define _GNU_SOURCE
 #include "image.h"
 #include <fcntl.h>
@@ -26,8 +27,20 @@ enum { SCAN_FILE = 1 << 2, SCAN_PRESENT = 1 << 3, SCAN_SWAPPED = 1 << 4 };
 
 enum {
     SAMPLE_EVERY = 64, /* rollbacks */
-    COLD_AFTER = 4,    /* samples in a row that found a page unchanged */
+    COLD_AFTER = 4,    /* samples in a row that found a page unchanged; doubled by each return */
+    DROP_FREE_EVERY = 4096, /* rollbacks: a large request's free pages go back to the kernel */
     PAGEMAP_BATCH = 1024
+};
+
+/* What is known of a page of the image: one of these, and how often it has been dropped as cold. */
+enum {
+    PAGE_NEW = 0,
+    PAGE_SEEN = 1,
+    PAGE_HOT = 2,
+    PAGE_FREE = 3,
+    PAGE_STATE = 3,
+    PAGE_DROP = 4,
+    PAGE_DROPS_MAX = 9
 };
 
 /* ---- finding them -------------------------------------------------------------------------- */
@@ -114,12 +127,19 @@ static bool scan(image_survivors *s, uint32_t *count) {
 
 /* ---- what to do with them ------------------------------------------------------------------ */
 
-static bool make_hot(image_survivors *s, char *page, const char *source, bool pinned) {
-    if (s->hot_count == s->hot_room) {
-        return false;
+static size_t page_number(const image_region *r, const char *page) {
+    return (r->offset + (size_t)(page - r->at)) / IMAGE_PAGE;
+}
+
+static void set_state(image_survivors *s, size_t number, uint8_t state) {
+    s->pages[number] = (uint8_t)((s->pages[number] & ~PAGE_STATE) | state);
+}
+
+static void make_hot(image_survivors *s, char *page, size_t number) {
+    if (s->hot_count < s->hot_room) {
+        s->hot[s->hot_count++] = (hot_page){page, (uint32_t)number, 0};
+        set_state(s, number, PAGE_HOT);
     }
-    s->hot[s->hot_count++] = (hot_page){page, source, pinned, 0};
-    return true;
 }
 
 static void drop(char *from, const char *to) {
@@ -130,18 +150,19 @@ static void drop(char *from, const char *to) {
 
 /* One dirty range within one region. Pages seen for the first time are dropped in runs. */
 static void note_dirty(image_survivors *s, const image_region *r, char *from, const char *to) {
+    const bool drops_free = s->rollbacks % DROP_FREE_EVERY == DROP_FREE_EVERY - 1;
     char *run = from;
     for (char *page = from; page < to; page += IMAGE_PAGE) {
-        const size_t offset = r->offset + (size_t)(page - r->at);
-        uint8_t *known = &s->pages[offset / IMAGE_PAGE];
-        if (*known == 0) {
-            *known = PAGE_SEEN;
+        const size_t number = page_number(r, page);
+        const uint8_t state = s->pages[number] & PAGE_STATE;
+        if (state == PAGE_NEW || (state == PAGE_FREE && drops_free)) {
+            set_state(s, number, state == PAGE_NEW ? PAGE_SEEN : PAGE_FREE);
             continue;
         }
         drop(run, page);
         run = page + IMAGE_PAGE;
-        if (*known == PAGE_SEEN && make_hot(s, page, samovar_image->view + offset, false)) {
-            *known = PAGE_HOT;
+        if (state == PAGE_SEEN) {
+            make_hot(s, page, number);
         }
     }
     drop(run, to);
@@ -168,18 +189,49 @@ static void for_each_dirty(image_survivors *s, uint32_t count, visitor *visit) {
     }
 }
 
-/* Every page that differs from the image when the worker begins (thread id, its end of the ring):
- * it is copied back from a copy of its own. */
-static void pin(image_survivors *s, const image_region *r, char *from, const char *to) {
-    for (char *page = from; page < to; page += IMAGE_PAGE) {
-        char *copy = s->baseline + s->baseline_len;
-        const size_t offset = r->offset + (size_t)(page - r->at);
-        if (make_hot(s, page, copy, true)) {
-            memcpy(copy, page, IMAGE_PAGE);
-            s->baseline_len += IMAGE_PAGE;
-            s->pages[offset / IMAGE_PAGE] = PAGE_HOT;
-        }
+static void note_free(image_survivors *s, const image_region *r, char *from, const char *to) {
+    for (const char *page = from; page < to; page += IMAGE_PAGE) {
+        set_state(s, page_number(r, page), PAGE_FREE);
     }
+}
+
+static void find_free(image_survivors *s, char *from, const char *to) {
+    s->ranges[0] = (address_range){(uintptr_t)from, (uintptr_t)to};
+    for_each_dirty(s, 1, note_free);
+}
+
+/* ---- the worker's own part of the image ---------------------------------------------------- */
+
+/* What differs from the image when the worker begins (thread id, its end of the ring) goes to a
+ * memory file of its own and is mapped back from it, like the image before: clean again, and copied
+ * back only where requests write. Nothing here may change memory that is being replaced. */
+typedef struct {
+    image_survivors *survivors;
+    int file;
+    size_t len, room;
+    bool done;
+} own_part;
+
+static own_part *own;
+
+static void take_own(image_survivors *s, const image_region *r, char *from, const char *to) {
+    const size_t len = (size_t)(to - from);
+    if (!own->done || own->len + len > own->room ||
+        !samovar_write_all(own->file, from, len, (off_t)own->len) ||
+        (char *)syscall(SYS_mmap, from, len, r->prot, MAP_PRIVATE | MAP_FIXED, own->file,
+                        own->len) != from) {
+        own->done = false;
+        return;
+    }
+    for (size_t at = 0; at < len; at += IMAGE_PAGE) {
+        s->sources[page_number(r, from + at)] = s->baseline + own->len + at;
+    }
+    own->len += len;
+}
+
+static void take_all_own(void *argument) {
+    own_part *job = argument;
+    for_each_dirty(job->survivors, job->survivors->range_count, take_own);
 }
 
 /* ---- the two ends -------------------------------------------------------------------------- */
@@ -199,23 +251,48 @@ static size_t count_pages(const image_survivors *s, uint32_t ranges) {
     return pages;
 }
 
+static void source_from_image(image_survivors *s, size_t pages) {
+    for (size_t i = 0; i < pages; i++) {
+        s->sources[i] = samovar_image->view + i * IMAGE_PAGE;
+    }
+}
+
+static bool settle_own(image_survivors *s) {
+    const size_t room = (count_pages(s, s->range_count) + 1) * IMAGE_PAGE;
+    own_part *job = samovar_shared_memory(sizeof *job);
+    int file = samovar_memory_file();
+    bool done = job && file >= 0 && ftruncate(file, (off_t)room) == 0;
+    if (done) {
+        void *view = (void *)syscall(SYS_mmap, NULL, room, PROT_READ, MAP_SHARED, file, 0);
+        s->baseline = view;
+        *job = (own_part){s, file, 0, room, view != MAP_FAILED};
+        own = job;
+        done = samovar_run_aside(take_all_own, job) && job->done;
+    }
+    if (file >= 0) {
+        syscall(SYS_close, file);
+    }
+    return done;
+}
+
 bool samovar_hot_start(image_survivors *s) {
     const size_t pages = samovar_image->bytes / IMAGE_PAGE;
     s->hot_room = (uint32_t)pages;
     s->hot = samovar_shared_memory(pages * sizeof *s->hot);
     s->pages = samovar_shared_memory(pages);
+    s->sources = samovar_shared_memory(pages * sizeof *s->sources);
     s->ranges = samovar_shared_memory(RANGES_MAX * sizeof *s->ranges);
     struct scan_request probe = {.size = sizeof probe};
     s->has_pagemap_scan = syscall(SYS_ioctl, s->pagemap, SCAN_IOCTL, &probe) == 0;
-    uint32_t count;
-    if (!s->hot || !s->pages || !s->ranges || !scan(s, &count)) {
+    if (!s->hot || !s->pages || !s->sources || !s->ranges) {
         return false;
     }
-    s->baseline = samovar_shared_memory((count_pages(s, count) + 1) * IMAGE_PAGE);
-    if (!s->baseline) {
+    source_from_image(s, pages);
+    samovar_heap_close();
+    samovar_heap_for_each_free(find_free, s);
+    if (!scan(s, &s->range_count) || !settle_own(s)) {
         return false;
     }
-    for_each_dirty(s, count, pin);
     s->faults = faults();
     return true;
 }
@@ -224,14 +301,16 @@ bool samovar_hot_start(image_survivors *s) {
 static void sample(image_survivors *s) {
     for (uint32_t i = 0; i < s->hot_count;) {
         hot_page *h = &s->hot[i];
-        if (h->pinned || memcmp(h->page, h->source, IMAGE_PAGE) != 0) {
+        const uint8_t drops = s->pages[h->number] / PAGE_DROP;
+        if (memcmp(h->page, s->sources[h->number], IMAGE_PAGE) != 0) {
             h->unchanged = 0;
             i++;
-        } else if (++h->unchanged < COLD_AFTER) {
+        } else if (++h->unchanged < COLD_AFTER << drops) {
             i++;
         } else {
             drop(h->page, h->page + IMAGE_PAGE);
-            s->pages[(size_t)(h->source - samovar_image->view) / IMAGE_PAGE] = PAGE_SEEN;
+            set_state(s, h->number, PAGE_SEEN);
+            s->pages[h->number] += drops < PAGE_DROPS_MAX ? PAGE_DROP : 0;
             *h = s->hot[--s->hot_count];
         }
     }
@@ -243,18 +322,17 @@ bool samovar_hot_touched(const image_survivors *s) {
 
 void samovar_hot_restore(image_survivors *s, bool touched) {
     const bool sampled = s->rollbacks % SAMPLE_EVERY == SAMPLE_EVERY - 1;
-    if (touched) {
-        uint32_t count;
-        if (!scan(s, &count)) {
+    if (touched || s->rollbacks % DROP_FREE_EVERY == DROP_FREE_EVERY - 1) {
+        if (!scan(s, &s->range_count)) {
             samovar_leave_for(LEAVE_MAPPING);
         }
-        for_each_dirty(s, count, note_dirty);
+        for_each_dirty(s, s->range_count, note_dirty);
     }
     if (sampled) {
         sample(s);
     }
     for (uint32_t i = 0; i < s->hot_count; i++) {
-        memcpy(s->hot[i].page, s->hot[i].source, IMAGE_PAGE);
+        memcpy(s->hot[i].page, s->sources[s->hot[i].number], IMAGE_PAGE);
     }
     if (touched || sampled) {
         s->faults = faults();

@@ -21,7 +21,7 @@
 #endif
 
 enum {
-    TAKE_STACK_BYTES = 128 << 10,
+    ASIDE_STACK_BYTES = 128 << 10,
     MAPS_BYTES_MAX = 8 << 20,
     CLUSTER_DISTANCE = 256 << 10,
     PAGEMAP_BATCH = 4096
@@ -158,7 +158,7 @@ static void find_clusters(image_table *t) {
 
 /* ---- copying it ---------------------------------------------------------------------------- */
 
-static bool write_all(int file, const char *from, size_t len, off_t offset) {
+bool samovar_write_all(int file, const char *from, size_t len, off_t offset) {
     while (len > 0) {
         ssize_t n = pwrite(file, from, len, offset);
         if (n <= 0) {
@@ -194,7 +194,8 @@ static bool copy_touched(int file, int pagemap, const image_region *r) {
                 run++;
             }
             size_t from = (first + i) * IMAGE_PAGE;
-            if (!write_all(file, r->at + from, run * IMAGE_PAGE, (off_t)(r->offset + from))) {
+            if (!samovar_write_all(file, r->at + from, run * IMAGE_PAGE,
+                                   (off_t)(r->offset + from))) {
                 return false;
             }
         }
@@ -206,7 +207,7 @@ static const char *copy_regions(const image_table *t, int file, int pagemap) {
     for (uint32_t i = 0; i < t->region_count; i++) {
         const image_region *r = &t->regions[i];
         bool done = anonymous[i] ? copy_touched(file, pagemap, r)
-                                 : write_all(file, r->at, r->len, (off_t)r->offset);
+                                 : samovar_write_all(file, r->at, r->len, (off_t)r->offset);
         if (!done) {
             return "its memory could not be copied (is there memory left?)";
         }
@@ -226,24 +227,52 @@ static bool map_back(const image_table *t, int file) {
     return true;
 }
 
-static int memory_file(void) {
+int samovar_memory_file(void) {
     const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
     /* Executable: PCRE keeps compiled patterns in private mappings. */
     int file = memfd_create("samovar-image", flags | MFD_EXEC);
     return file >= 0 ? file : memfd_create("samovar-image", flags);
 }
 
-/* Everything between the copy and the mapping back, on a stack that is no part of the image: that
- * of a fiber is, and would be replaced under the running function. */
+/* A stack that is no part of the image: that of a fiber is, and would be replaced under the running
+ * function. */
+typedef struct {
+    samovar_job *run;
+    void *argument;
+    ucontext_t caller, here;
+    char stack[ASIDE_STACK_BYTES];
+} aside;
+
+static aside *volatile current; /* makecontext() passes only numbers. */
+
+static void run_current(void) {
+    current->run(current->argument);
+}
+
+bool samovar_run_aside(samovar_job *run, void *argument) {
+    aside *job = samovar_shared_memory(sizeof *job);
+    if (!job || getcontext(&job->here) != 0) {
+        return false;
+    }
+    job->run = run;
+    job->argument = argument;
+    job->here.uc_stack.ss_sp = job->stack;
+    job->here.uc_stack.ss_size = sizeof job->stack;
+    job->here.uc_link = &job->caller;
+    sigfillset(&job->here.uc_sigmask);
+    makecontext(&job->here, run_current, 0);
+    current = job;
+    swapcontext(&job->caller, &job->here);
+    syscall(SYS_munmap, current, sizeof *job);
+    return true;
+}
+
+/* Everything between the copy and the mapping back. */
 typedef struct {
     image_table *table;
     int file, pagemap;
     const char *problem;
-    ucontext_t caller, here;
-    char stack[TAKE_STACK_BYTES];
 } taking;
-
-static taking *volatile current; /* makecontext() passes only numbers. */
 
 static const char *take(image_table *t, int file, int pagemap) {
     if (ftruncate(file, (off_t)t->bytes) != 0) {
@@ -269,30 +298,9 @@ static const char *take(image_table *t, int file, int pagemap) {
     return NULL;
 }
 
-static void take_here(void) {
-    taking *job = current;
+static void take_aside(void *argument) {
+    taking *job = argument;
     job->problem = take(job->table, job->file, job->pagemap);
-}
-
-static const char *take_on_own_stack(image_table *t, int file, int pagemap) {
-    taking *job = samovar_shared_memory(sizeof *job);
-    if (!job || getcontext(&job->here) != 0) {
-        return "there is no memory left";
-    }
-    job->table = t;
-    job->file = file;
-    job->pagemap = pagemap;
-    job->here.uc_stack.ss_sp = job->stack;
-    job->here.uc_stack.ss_size = sizeof job->stack;
-    job->here.uc_link = &job->caller;
-    sigfillset(&job->here.uc_sigmask);
-    makecontext(&job->here, take_here, 0);
-    current = job;
-    swapcontext(&job->caller, &job->here);
-    job = current;
-    const char *problem = job->problem;
-    syscall(SYS_munmap, job, sizeof *job);
-    return problem;
 }
 
 const char *samovar_image_take(void) {
@@ -301,7 +309,7 @@ const char *samovar_image_take(void) {
     if (!t || !text) {
         return "there is no memory left";
     }
-    int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), file = memory_file();
+    int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC), file = samovar_memory_file();
     const char *problem = pagemap < 0 ? "/proc/self/pagemap cannot be read" : NULL;
     if (!problem && file < 0) {
         problem = "its memory file could not be made";
@@ -314,7 +322,15 @@ const char *samovar_image_take(void) {
     }
     if (!problem) {
         find_clusters(t);
-        problem = take_on_own_stack(t, file, pagemap);
+        /* In shared memory: what is taken must not hold its own taking. */
+        taking *job = samovar_shared_memory(sizeof *job);
+        problem = "there is no memory left";
+        if (job) {
+            *job = (taking){t, file, pagemap, problem};
+            samovar_run_aside(take_aside, job);
+            problem = job->problem;
+            syscall(SYS_munmap, job, sizeof *job);
+        }
     }
     if (problem) {
         samovar_image = NULL;

@@ -1,5 +1,5 @@
 /* Checkpoint and rollback: the memory image of a booted process, and what a worker needs to return
- * to it. Private to image.c, hot.c, kernel.c, survey.c, rollback.c and interpose.c.
+ * to it. Private to image.c, hot.c, heap.c, kernel.c, survey.c, rollback.c and interpose.c.
  *
  * Three kinds of memory:
  * - the image: every private writable mapping of the process, copied into a memory file once and
@@ -58,15 +58,12 @@ typedef struct {
 /* NULL until there is an image. */
 extern image_table *samovar_image;
 
-/* Where a dirty page's content comes from. */
+/* A page that is copied back after each request. */
 typedef struct {
     char *page;
-    const char *source;
-    bool pinned;       /* its source is this worker's own baseline: must always be copied back */
-    uint8_t unchanged; /* how often in a row the sample found it clean */
+    uint32_t number;    /* in the image */
+    uint32_t unchanged; /* how often in a row the sample found it so */
 } hot_page;
-
-enum { PAGE_SEEN = 1, PAGE_HOT = 2 };
 
 /* A descriptor of the image that a request may use, and what is put back after it. */
 typedef struct {
@@ -111,10 +108,11 @@ typedef struct {
     /* hot.c */
     hot_page *hot;
     uint32_t hot_count, hot_room;
-    uint8_t *pages;        /* PAGE_* by page of the image */
-    address_range *ranges; /* room for a scan's result */
-    char *baseline;
-    size_t baseline_len;
+    uint8_t *pages;        /* by page of the image: what is known of it (hot.c) */
+    const char **sources;  /* by page of the image: its content, here or in the worker's own part */
+    address_range *ranges; /* a scan's result */
+    uint32_t range_count;
+    const char *baseline; /* the worker's own part */
     long faults;
     int pagemap;
     bool has_pagemap_scan;
@@ -162,6 +160,19 @@ extern image_survivors *samovar_survivors;
 /* image.c */
 /* Takes the image. NULL, or what went wrong. */
 const char *samovar_image_take(void);
+/* Runs the job on a stack that is no part of the image, all signals blocked; false: no memory. */
+typedef void samovar_job(void *argument);
+bool samovar_run_aside(samovar_job *run, void *argument);
+/* A memory file whose pages may be mapped executable; -1: none. */
+int samovar_memory_file(void);
+bool samovar_write_all(int file, const char *from, size_t len, off_t offset);
+
+/* heap.c: the free pages of the Zend heap */
+void samovar_heap_learn(void);
+/* From now on requests use free pages, and not the gaps in used ones. */
+void samovar_heap_close(void);
+void samovar_heap_for_each_free(void visit(image_survivors *, char *, const char *),
+                                image_survivors *s);
 
 /* hot.c: which pages a request has changed, and their way back */
 bool samovar_hot_start(image_survivors *s);

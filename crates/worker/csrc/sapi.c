@@ -329,6 +329,7 @@ int samovar_php_startup(const samovar_options *options) {
     samovar_wrap_functions();
     pthread_atfork(samovar_survey_note_child, NULL, samovar_forked);
     samovar_reseed_startup();
+    samovar_heap_learn();
     return 0;
 }
 
