@@ -104,6 +104,37 @@ pub(crate) fn reset_rust_signal_handlers() {
     }
 }
 
+/// Lets go of the pages of programs and libraries that nobody has written: they come back from the page cache when
+/// this process needs them. One that only waits from now on holds none for itself.
+pub(crate) fn release_clean_pages() -> io::Result<()> {
+    let smaps = std::fs::read_to_string("/proc/self/smaps")?;
+    let (mut mapping, mut clean) = (None, Vec::new());
+    for line in smaps.lines() {
+        if let Some(range) = read_only_file_mapping(line) {
+            mapping = Some(range);
+        } else if line.strip_prefix("Anonymous:").is_some_and(|size| size.trim() == "0 kB") {
+            clean.extend(mapping.take());
+        } else if !line.contains(": ") {
+            mapping = None;
+        }
+    }
+    for (from, len) in clean {
+        // SAFETY: unwritten pages of a file that cannot be written here: the kernel reads the same again.
+        unsafe { libc::madvise(from as *mut libc::c_void, len, libc::MADV_DONTNEED) };
+    }
+    Ok(())
+}
+
+/// Address and length, if the line begins such a mapping.
+fn read_only_file_mapping(line: &str) -> Option<(usize, usize)> {
+    let mut fields = line.split_ascii_whitespace();
+    let (from, to) = fields.next()?.split_once('-')?;
+    let from = usize::from_str_radix(from, 16).ok()?;
+    let to = usize::from_str_radix(to, 16).ok()?;
+    let private = matches!(fields.next()?, "r-xp" | "r--p");
+    (private && fields.nth(3)?.starts_with('/')).then_some((from, to - from))
+}
+
 /// Closes a descriptor whose owner will not be dropped.
 pub(crate) fn close(fd: RawFd) {
     // SAFETY: no pointers; the caller never uses it again.
@@ -147,5 +178,33 @@ pub(crate) fn receive(fd: RawFd) -> io::Result<Option<String>> {
         Err(_) => Err(io::Error::last_os_error()),
         Ok(0) => Ok(None),
         Ok(len) => Ok(Some(String::from_utf8_lossy(&buffer[..len]).into_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_that_cannot_be_written_are_let_go() {
+        let line = "7f00-9f00 r-xp 00026000 fe:00 1234                       /usr/lib/libc.so.6";
+        assert_eq!(read_only_file_mapping(line), Some((0x7f00, 0x2000)));
+        let written = line.replace("r-xp", "rw-p");
+        let shared = line.replace("r-xp", "r--s");
+        for other in [
+            written.as_str(),
+            &shared,
+            "7f00-9f00 r--p 00000000 00:00 0",
+            "7f00-9f00 r-xp 0 00:00 0 [vdso]",
+        ] {
+            assert_eq!(read_only_file_mapping(other), None, "{other}");
+        }
+        assert_eq!(read_only_file_mapping("Rss:                 164 kB"), None);
+    }
+
+    #[test]
+    fn a_process_goes_on_without_its_clean_pages() {
+        release_clean_pages().expect("/proc is there");
+        assert_eq!("still".to_uppercase(), "STILL");
     }
 }

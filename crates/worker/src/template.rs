@@ -198,6 +198,10 @@ impl Template {
         for (index, me) in waiting {
             self.fork_booted(index, me)?;
         }
+        if matches!(self.image, Image::Ready { .. }) {
+            // From now on this process only passes orders on.
+            os::release_clean_pages()?;
+        }
         Ok(())
     }
 
