@@ -5,7 +5,7 @@ CARGO ?= cargo
 PHP_CONFIG ?= php-config8.2
 export PHP_CONFIG
 
-.PHONY: help run test build setup setup-test check lint unit model whole deny fuzz clean
+.PHONY: help run test build bench setup setup-test setup-bench lint unit model whole php deny fuzz clean
 
 help:
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -13,8 +13,13 @@ help:
 run: build ## serve examples/hello on http://127.0.0.1:8080
 	target/release/samovar serve examples/hello/public --access-log -
 
-test: setup-test lint unit model whole ## all tests
+test: setup-test lint unit model whole php ## all tests
 	@echo "all tests passed"
+
+bench: build setup-bench ## servers side by side: CPU per request, latency, memory (BENCH_ARGS=--quick to try)
+	$(CARGO) build --release --locked -p samovar-load
+	$(CARGO) build --release --locked -p samovar-front --example bare_hello
+	bench/run.py $(BENCH_ARGS)
 
 build: setup ## target/release/samovar and samovar-php
 	$(CARGO) build --release --locked -p samovar -p samovar-php
@@ -26,19 +31,26 @@ setup-test:
 	@scripts/setup.sh test
 	@scripts/php-src.sh
 
+setup-bench:
+	@scripts/setup.sh bench
+
 lint: ## formatting, clippy, clang-format
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	clang-format --dry-run --Werror crates/worker/csrc/*.c crates/worker/csrc/*.h
 
-unit: ## tests inside the crates
+unit: ## tests inside the crates, and those of the benchmarks' own code
 	$(CARGO) test --workspace --locked --exclude samovar-tests
+	/usr/bin/python3 -m unittest discover --quiet -s bench/suite/tests -t bench
 
 model: ## the shared-memory protocol under the model checker
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --release --locked -p samovar-ring --lib model
 
 whole: build ## whole-server tests, beside nginx + php-fpm
 	$(CARGO) test --locked -p samovar-tests
+
+php: build ## tests of the Composer package samovar/runtime
+	cd php && phpunit --no-interaction --colors=never
 
 deny: ## licences and sources of the dependencies (needs cargo-deny)
 	$(CARGO) deny --locked check licenses bans sources

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing: `scripts/setup.sh build` or `scripts/setup.sh test`.
+# Installs the Debian packages that are missing: `scripts/setup.sh build`, `scripts/setup.sh test` or `scripts/setup.sh bench`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=$(grep -hv '^#' scripts/packages-build.txt)
-if [ "${1:-build}" = test ]; then
-    packages+=" $(grep -hv '^#' scripts/packages-test.txt)"
-fi
+case "${1:-build}" in
+    test | bench) packages+=" $(grep -hv '^#' "scripts/packages-$1.txt")" ;;
+esac
 
 missing=()
 for package in $packages; do

@@ -1,0 +1,13 @@
+<?php
+
+declare(strict_types=1);
+
+use function Samovar\Bench\Large\answer;
+use function Samovar\serve;
+
+require __DIR__ . '/handler.php';
+
+serve(static function (): void {
+    header('Content-Type: text/plain');
+    echo answer();
+});

@@ -1,0 +1,17 @@
+<?php
+
+declare(strict_types=1);
+
+use Workerman\Protocols\Http\Response;
+
+use function Samovar\Bench\Bootstrap\answer;
+use function Samovar\Bench\Workerman\serve;
+
+require dirname(__DIR__, 2) . '/peers/workerman/serve.php';
+$container = require __DIR__ . '/boot.php';
+
+serve(static fn (): Response => new Response(
+    200,
+    ['Content-Type' => 'text/html; charset=UTF-8'],
+    answer($container),
+));

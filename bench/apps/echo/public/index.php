@@ -1,0 +1,9 @@
+<?php
+
+declare(strict_types=1);
+
+use function Samovar\Bench\Echoing\respond;
+
+require dirname(__DIR__) . '/handler.php';
+
+respond(file_get_contents('php://input'));

@@ -1,0 +1,7 @@
+@extends('layout')
+
+@section('title', "Item $id")
+
+@section('content')
+    <h1>Item {{ $id }}</h1>
+@endsection

@@ -1,0 +1,6 @@
+<?php
+
+declare(strict_types=1);
+
+// What no file answers. No request of the workload comes here.
+http_response_code(404);

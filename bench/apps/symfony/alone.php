@@ -1,0 +1,38 @@
+<?php
+
+declare(strict_types=1);
+
+use Samovar\Bench\Symfony\Application;
+use Symfony\Component\HttpFoundation\Request;
+use Symfony\Component\HttpFoundation\Response;
+
+use function Samovar\Bench\Alone\request;
+use function Samovar\Bench\Alone\run;
+
+require dirname(__DIR__) . '/alone.php';
+require __DIR__ . '/Application.php';
+
+const VISITORS = 64;
+
+$application = Application::boot();
+
+/** The page, and the session's id that its visitor is given. */
+$visit = static function () use ($application): string {
+    $id = '';
+    $application->handle(Request::createFromGlobals(), static function (Response $response) use (&$id): void {
+        $response->send();
+        $id = session_id();
+    });
+
+    return $id;
+};
+
+// As the servers' visitors do, they come back with a session: each is let in once.
+ob_start();
+$ids = array_map(static fn (): string => $visit(), range(1, VISITORS));
+ob_end_clean();
+
+run($visit, array_map(
+    static fn (string $id): array => request('/', cookies: [session_name() => $id]),
+    $ids,
+));

@@ -1,0 +1,28 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Samovar\Bench\Waits;
+
+use PDO;
+
+/** The connection, kept for as long as the process keeps its memory: made by the first request that asks. */
+function database(): PDO
+{
+    static $database = null;
+
+    return $database ??= new PDO(getenv('BENCH_PG_DSN'), getenv('BENCH_PG_USER'), null, [
+        PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION,
+    ]);
+}
+
+/** Two questions one after the other, each answered after 10 ms. */
+function answer(): string
+{
+    $text = '';
+    foreach ([1, 2] as $number) {
+        $text .= database()->query("SELECT $number AS number, pg_sleep(0.01)")->fetchColumn() . "\n";
+    }
+
+    return $text . "answered\n";
+}

@@ -1,0 +1,38 @@
+<?php
+
+declare(strict_types=1);
+
+/*
+ * Workerman's HTTP server around a workload's handler, after Workerman's documentation. It has not been run on the
+ * machine that this repository's figures come from: Workerman is not in Debian.
+ */
+
+namespace Samovar\Bench\Workerman;
+
+use Workerman\Connection\TcpConnection;
+use Workerman\Protocols\Http\Request;
+use Workerman\Protocols\Http\Response;
+use Workerman\Worker;
+
+/**
+ * Serves until SIGINT, which is Workerman's signal to stop. Arguments: "start", which Workerman reads, and the port.
+ *
+ * @param callable(Request): Response $handler
+ */
+function serve(callable $handler): void
+{
+    $folder = getenv('BENCH_WORKERMAN') ?: '/opt/workerman';
+    require "$folder/vendor/autoload.php";
+
+    Worker::$pidFile = getenv('BENCH_VAR') . '/workerman.pid';
+    Worker::$logFile = getenv('BENCH_VAR') . '/workerman.log';
+    TcpConnection::$defaultMaxPackageSize = 64 * 1024 * 1024;
+    $worker = new Worker('http://127.0.0.1:' . $_SERVER['argv'][2]);
+    $worker->count = (int) getenv('BENCH_WORKERS');
+    // Each worker has a listening socket of its own, so that the kernel spreads connections over them.
+    $worker->reusePort = true;
+    $worker->onMessage = static function (TcpConnection $connection, Request $request) use ($handler): void {
+        $connection->send($handler($request));
+    };
+    Worker::runAll();
+}

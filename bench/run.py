@@ -1,0 +1,197 @@
+#!/usr/bin/python3
+"""`make bench`: chooses workloads and servers, has them measured, writes the results. --help says how.
+
+The steps of one workload are in suite/measure.py, the figures in suite/figures.py.
+"""
+# Debian's Python, by its path: matplotlib comes as a Debian package, for that one.
+
+import dataclasses
+import datetime
+import json
+import pathlib
+import shlex
+import shutil
+import signal
+import sys
+import tempfile
+
+from suite import machine, measure, memory, options, peers, postgres, progress, readme, report, servers, workloads
+
+BENCH = pathlib.Path(__file__).resolve().parent
+FORMAT = 1  # Of raw.json: raised when older ones can no longer be read.
+
+
+def main():
+    asked = options.parse(sys.argv[1:])
+    if asked.readme:
+        print(readme.section(json.loads(asked.readme.read_text()), shown(asked.readme.parent)), end="")
+    elif asked.report:
+        write_report(json.loads(asked.report.read_text()), asked.report.parent)
+    elif asked.list:
+        list_all()
+    else:
+        sys.exit(bench(asked))
+
+
+def bench(asked):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupt)
+    need_tools()
+    settings = options.settings(asked)
+    chosen = choose_workloads(asked.workloads)
+    kinds, missing = choose_servers(asked.servers)
+    raw = begin(settings, kinds, missing)
+    output = asked.output or BENCH / "results" / raw["started"][:10]
+    output.mkdir(parents=True, exist_ok=True)
+    try:
+        measure_all(raw, settings, chosen, kinds, output)
+        raw["complete"] = True
+    except KeyboardInterrupt:
+        print("interrupted: writing what there is", file=sys.stderr)
+    raw["ended"] = now()
+    write_report(raw, output)
+    return 0 if raw["complete"] else 130
+
+
+def interrupt(*_):
+    """The first Ctrl-C ends the measurement; a second must not keep servers from being stopped."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def list_all():
+    found, wrong = workloads.load_all(BENCH / "apps")
+    for name, workload in found.items():
+        print(f"workload  {name:20} {workload.description}")
+    for name, error in wrong.items():
+        print(f"workload  {name:20} error: {error}")
+    for kind in all_kinds():
+        print(f"server    {kind.key:20} {kind.version or 'missing: ' + kind.install}")
+
+
+def need_tools():
+    missing = machine.tools_missing()
+    if missing:
+        sys.exit("\n".join(f"{tool} is missing\nhint: {hint}" for tool, hint in missing.items()))
+
+
+def choose_workloads(names):
+    """The workloads that were asked for. One that cannot be read is an error: it was to be measured."""
+    found, wrong = workloads.load_all(BENCH / "apps")
+    wanted = names.split(",") if names else [*found, *wrong]
+    for name in wanted:
+        if name not in found:
+            sys.exit(f"workload {name}: {wrong.get(name, f'there is no bench/apps/{name}/workload.toml')}")
+    return [found[name] for name in sorted(wanted, key=workloads.rank)]
+
+
+def all_kinds():
+    found, wrong = peers.load_all(BENCH / "peers")
+    if wrong:
+        sys.exit("\n".join(f"bench/peers: {error}" for error in wrong.values()))
+    return servers.own_kinds(machine.version_of) + servers.peer_kinds(found)
+
+
+def choose_servers(names):
+    """The servers that are here and were asked for, and those that are missing."""
+    kinds = all_kinds()
+    wanted = names.split(",") if names else [kind.key for kind in kinds]
+    unknown = set(wanted) - {kind.key for kind in kinds}
+    if unknown:
+        sys.exit(f"unknown servers: {', '.join(sorted(unknown))}\nhint: {', '.join(kind.key for kind in kinds)}")
+    kinds = [kind for kind in kinds if kind.key in wanted]
+    missing = {kind.key: {"title": kind.title, "install": kind.install} for kind in kinds if kind.version is None}
+    for server in missing.values():
+        print(f"{server['title']} is missing and left out\nhint: {server['install']}", file=sys.stderr)
+    return [kind for kind in kinds if kind.version is not None], missing
+
+
+def begin(settings, kinds, missing):
+    """raw.json before anything was measured."""
+    return {"format": FORMAT, "complete": False, "started": now(), "ended": None,
+            "command": shlex.join(["bench/run.py", *sys.argv[1:]]), "settings": dataclasses.asdict(settings),
+            "machine": machine.describe(), "versions": machine.versions(), "php_settings": servers.PHP_SETTINGS,
+            "servers": {kind.key: {"title": kind.title, "version": kind.version} for kind in kinds},
+            "missing": missing, "workloads": {}, "memory": [], "plots": []}
+
+
+def now():
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+
+
+def measure_all(raw, settings, chosen, kinds, output):
+    line_ups = {workload.name: [kind for kind in kinds if kind.takes_part(workload)] for workload in chosen}
+    weighed = [workload for workload in chosen if workload.name == settings.memory_workload]
+    planned = sum(measure.planned_seconds(workload, line_ups[workload.name], settings) for workload in chosen)
+    planned += sum(memory.planned_seconds(line_ups[workload.name], settings.memory_workers) for workload in weighed)
+    steps = progress.Progress(planned)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="samovar-bench-", dir="/tmp"))
+    database = None
+    try:
+        for workload in chosen:
+            problem, database = provide(workload, database)
+            if problem:
+                raw["workloads"][workload.name] = {"description": workload.description, "error": problem}
+                steps.note(f"{workload.name}: {problem}")
+                continue
+            environment = database.environment() if workload.needs == "postgres" else {}
+            contest = measure.Contest(workload, line_ups[workload.name], settings, folder, environment, steps)
+            raw["workloads"][workload.name] = contest.record
+            contest.run()
+            # What was measured is not lost if the machine goes away.
+            write_raw(raw, output)
+        for workload in weighed:
+            memory.weigh(workload, line_ups[workload.name], settings.memory_workers, folder, {}, steps, raw["memory"])
+            write_raw(raw, output)
+    finally:
+        if database:
+            database.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def provide(workload, database):
+    """What a workload needs beside the servers: (what is missing or None, the database if one runs)."""
+    missing = machine.missing_packages(workload.packages)
+    if missing:
+        return f"Debian packages are missing: apt-get install {' '.join(missing)}", database
+    if workload.needs == "postgres" and database is None:
+        try:
+            database = postgres.Postgres()
+        except postgres.PostgresError as error:
+            return str(error), None
+    return None, database
+
+
+def write_raw(raw, output):
+    partial = output / "raw.json.partial"
+    partial.write_text(json.dumps(raw, indent=1) + "\n")
+    partial.replace(output / "raw.json")
+
+
+def write_report(raw, output):
+    # First what cannot be made again.
+    write_raw(raw, output)
+    raw["plots"] = draw(raw, output)
+    write_raw(raw, output)
+    (output / "results.md").write_text(report.results(raw))
+    print(f"{shown(output)}: {', '.join(['results.md', 'raw.json', *raw['plots']])}")
+
+
+def draw(raw, output):
+    try:
+        from suite import plots
+    except ImportError:
+        print("no plots: matplotlib is missing\nhint: apt-get install python3-matplotlib", file=sys.stderr)
+        return []
+    return plots.draw_all(raw, output)
+
+
+def shown(path):
+    """A path as seen from the repository, where that is shorter."""
+    path = path.resolve()
+    return path.relative_to(servers.ROOT) if path.is_relative_to(servers.ROOT) else path
+
+
+if __name__ == "__main__":
+    main()

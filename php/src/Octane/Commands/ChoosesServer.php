@@ -1,0 +1,32 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Samovar\Runtime\Octane\Commands;
+
+use Samovar\Runtime\Octane\ServerProcessInspector;
+use Samovar\Runtime\Octane\ServerStateFile;
+
+/** For those of Octane's commands that take --server: with `samovar` they do it here, else as ever. */
+trait ChoosesServer
+{
+    private function isForSamovar(): bool
+    {
+        return ($this->option('server') ?: $this->config('octane.server')) === 'samovar';
+    }
+
+    private function config(string $name, mixed $default = null): mixed
+    {
+        return $this->laravel->make('config')->get($name, $default);
+    }
+
+    private function inspector(): ServerProcessInspector
+    {
+        return $this->laravel->make(ServerProcessInspector::class);
+    }
+
+    private function stateFile(): ServerStateFile
+    {
+        return $this->laravel->make(ServerStateFile::class);
+    }
+}

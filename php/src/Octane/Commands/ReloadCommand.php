@@ -1,0 +1,37 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Samovar\Runtime\Octane\Commands;
+
+use Laravel\Octane\Commands\ReloadCommand as OctaneReloadCommand;
+use Samovar\Runtime\Octane\NotAvailable;
+
+/** octane:reload, which knows --server=samovar as well. */
+class ReloadCommand extends OctaneReloadCommand
+{
+    use ChoosesServer;
+
+    /** @return int */
+    public function handle()
+    {
+        if (!$this->isForSamovar()) {
+            return parent::handle();
+        }
+        if (!$this->inspector()->serverIsRunning()) {
+            $this->error('Octane server is not running.');
+
+            return 1;
+        }
+        $this->info('Reloading workers...');
+        try {
+            $this->inspector()->reloadServer();
+        } catch (NotAvailable $error) {
+            $this->error($error->getMessage());
+
+            return 1;
+        }
+
+        return 0;
+    }
+}

@@ -1,0 +1,57 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Samovar\Runtime\Octane;
+
+use Laravel\Octane\ApplicationFactory;
+use Laravel\Octane\Contracts\Worker as WorkerContract;
+use Laravel\Octane\RequestContext;
+use Laravel\Octane\Worker;
+use Samovar\Runtime\BootState;
+use Samovar\Runtime\Sapi;
+
+/**
+ * What public/samovar-worker.php does: boots Octane's worker once, then has it handle each request.
+ */
+final class OctaneWorker
+{
+    private function __construct(
+        private WorkerContract $worker,
+        private SamovarClient $client,
+        private ?BootState $state,
+    ) {
+    }
+
+    /** Boots the application below $basePath. */
+    public static function boot(string $basePath): self
+    {
+        $client = new SamovarClient();
+
+        return self::of(new Worker(new ApplicationFactory($basePath), $client), $client);
+    }
+
+    /** Boots $worker, which speaks through $client. */
+    public static function of(WorkerContract $worker, SamovarClient $client): self
+    {
+        $state = Sapi::boots() ? new BootState($_SERVER, $_ENV) : null;
+        $worker->boot();
+        $state?->keep();
+
+        return new self($worker, $client, $state);
+    }
+
+    /** The handler for Samovar\serve(). */
+    public function answer(): void
+    {
+        $this->state?->apply();
+        [$request, $context] = $this->client->marshalRequest(new RequestContext());
+        $this->worker->handle($request, $context);
+    }
+
+    /** The requests after which the application returns to where it was booted: octane:start --max-requests. */
+    public static function requestsMax(): int
+    {
+        return max(0, (int) ($_SERVER['MAX_REQUESTS'] ?? $_ENV['MAX_REQUESTS'] ?? 0));
+    }
+}

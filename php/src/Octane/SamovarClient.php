@@ -1,0 +1,47 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Samovar\Runtime\Octane;
+
+use Illuminate\Foundation\Application;
+use Illuminate\Http\Request;
+use Laravel\Octane\Contracts\Client;
+use Laravel\Octane\Octane;
+use Laravel\Octane\OctaneResponse;
+use Laravel\Octane\RequestContext;
+use Samovar\Runtime\Sapi;
+use Symfony\Component\HttpFoundation\Response;
+
+/**
+ * Octane's worker → Samovar: superglobals in, header() and echo out. Files below public/ never come here, so it is no
+ * ServesStaticFiles: the front sends them.
+ */
+final class SamovarClient implements Client
+{
+    /** @return array{Request, RequestContext} */
+    public function marshalRequest(RequestContext $context): array
+    {
+        return [Request::capture(), $context];
+    }
+
+    /** Sends the answer completely; what Octane does after it no longer keeps the client waiting. */
+    public function respond(RequestContext $context, OctaneResponse $octaneResponse): void
+    {
+        $response = $octaneResponse->response;
+        $printed = (string) $octaneResponse->outputBuffer;
+        if ($printed !== '') {
+            $response->headers->remove('Content-Length');
+        }
+        $response->sendHeaders();
+        echo $printed;
+        $response->sendContent();
+        Sapi::finish();
+    }
+
+    public function error(\Throwable $e, Application $app, Request $request, RequestContext $context): void
+    {
+        $text = Octane::formatExceptionForClient($e, (bool) $app->make('config')->get('app.debug'));
+        (new Response($text, Response::HTTP_INTERNAL_SERVER_ERROR, ['Content-Type' => 'text/plain']))->send();
+    }
+}

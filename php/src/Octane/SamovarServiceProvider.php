@@ -1,0 +1,70 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Samovar\Runtime\Octane;
+
+use Illuminate\Support\ServiceProvider;
+use Laravel\Octane\Contracts\Client;
+use Laravel\Octane\Contracts\DispatchesTasks;
+
+/**
+ * Laravel Octane's server `samovar`: octane:start, octane:reload, octane:stop and octane:status know it.
+ *
+ * Settings, in config/octane.php: octane.samovar.binary (the program; else looked for on PATH), octane.samovar.control
+ * (the path of the control socket), octane.samovar.tasks ("sequential": Octane::concurrently() runs one after another).
+ */
+final class SamovarServiceProvider extends ServiceProvider
+{
+    public function register(): void
+    {
+        $this->app->bind(ServerStateFile::class, fn () => new ServerStateFile(
+            $this->config('octane.state_file') ?? $this->app->storagePath() . '/logs/octane-server-state.json',
+        ));
+        $this->app->bind(Binary::class, fn () => Binary::find(
+            $this->config('octane.samovar.binary'),
+            $this->app->basePath(),
+        ));
+        $this->app->bind(ServerProcessInspector::class, fn ($app) => new ServerProcessInspector(
+            $app->make(ServerStateFile::class),
+            fn () => $app->make(Binary::class),
+        ));
+    }
+
+    public function boot(): void
+    {
+        if (!interface_exists(Client::class)) {
+            return;
+        }
+        // After Octane's own provider, whichever order they stand in: the last command of a name counts.
+        $this->app->booted(function (): void {
+            if ($this->app->runningInConsole()) {
+                $this->commands([
+                    Commands\StartCommand::class,
+                    Commands\StartSamovarCommand::class,
+                    Commands\ReloadCommand::class,
+                    Commands\StopCommand::class,
+                    Commands\StatusCommand::class,
+                ]);
+            }
+            if ($this->app->bound(Client::class) && $this->app->make(Client::class) instanceof SamovarClient) {
+                $this->refuseWhatIsNotThere();
+            }
+        });
+    }
+
+    /** Octane::table() says by itself that there are none. */
+    private function refuseWhatIsNotThere(): void
+    {
+        if ($this->config('octane.samovar.tasks') !== 'sequential') {
+            $this->app->instance(DispatchesTasks::class, new TaskDispatcher());
+        }
+        // Not static: the manager binds it to itself.
+        $this->app->make('cache')->extend('octane', fn () => throw NotAvailable::cache());
+    }
+
+    private function config(string $name): mixed
+    {
+        return $this->app->make('config')->get($name);
+    }
+}

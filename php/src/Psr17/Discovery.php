@@ -1,0 +1,65 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Samovar\Runtime\Psr17;
+
+use Psr\Http\Message\RequestFactoryInterface;
+use Psr\Http\Message\ResponseFactoryInterface;
+use Psr\Http\Message\ServerRequestFactoryInterface;
+use Psr\Http\Message\StreamFactoryInterface;
+use Psr\Http\Message\UploadedFileFactoryInterface;
+use Psr\Http\Message\UriFactoryInterface;
+
+/**
+ * Finds the PSR-17 factories that an application has installed, so that a handler's answers are of the kind that its
+ * other code makes. Where there are none it is this package's own.
+ */
+final class Discovery
+{
+    private const INTERFACES = [
+        RequestFactoryInterface::class => 'Request',
+        ResponseFactoryInterface::class => 'Response',
+        ServerRequestFactoryInterface::class => 'ServerRequest',
+        StreamFactoryInterface::class => 'Stream',
+        UploadedFileFactoryInterface::class => 'UploadedFile',
+        UriFactoryInterface::class => 'Uri',
+    ];
+    /** In this order; %s is what is made. */
+    private const CLASSES = [
+        'Nyholm\Psr7\Factory\Psr17Factory',
+        'GuzzleHttp\Psr7\HttpFactory',
+        'Laminas\Diactoros\%sFactory',
+        'Slim\Psr7\Factory\%sFactory',
+        'HttpSoft\Message\%sFactory',
+    ];
+
+    /**
+     * @template T of object
+     *
+     * @param class-string<T> $interface one of PSR-17
+     *
+     * @return T
+     *
+     * @throws \InvalidArgumentException when it is none of PSR-17
+     */
+    public static function find(string $interface): object
+    {
+        $made = self::INTERFACES[$interface]
+            ?? throw new \InvalidArgumentException("`$interface` is no interface of PSR-17");
+        foreach (self::CLASSES as $class) {
+            $class = sprintf($class, $made);
+            if (is_a($class, $interface, true)) {
+                return new $class();
+            }
+        }
+
+        return new Factory();
+    }
+
+    /** Whether $interface is one that find() knows. */
+    public static function knows(string $interface): bool
+    {
+        return isset(self::INTERFACES[$interface]);
+    }
+}

@@ -1,0 +1,144 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Samovar\Runtime\Psr7;
+
+use Psr\Http\Message\StreamInterface;
+use Psr\Http\Message\UploadedFileInterface;
+
+/** A PSR-7 upload: a file of PHP's that was not moved yet, or a stream. */
+final class UploadedFile implements UploadedFileInterface
+{
+    private const PIECE_BYTES = 64 * 1024;
+    private const ERRORS = [
+        UPLOAD_ERR_OK, UPLOAD_ERR_INI_SIZE, UPLOAD_ERR_FORM_SIZE, UPLOAD_ERR_PARTIAL, UPLOAD_ERR_NO_FILE,
+        UPLOAD_ERR_NO_TMP_DIR, UPLOAD_ERR_CANT_WRITE, UPLOAD_ERR_EXTENSION,
+    ];
+
+    private ?StreamInterface $stream = null;
+    private bool $moved = false;
+
+    /**
+     * @param string|null $file where PHP has put it; null: the stream is all there is
+     *
+     * @throws \InvalidArgumentException
+     */
+    private function __construct(
+        private ?string $file,
+        private ?int $size,
+        private int $error,
+        private ?string $clientName,
+        private ?string $clientType,
+    ) {
+        if (!\in_array($error, self::ERRORS, true)) {
+            throw new \InvalidArgumentException("An upload's error must be one of UPLOAD_ERR_*, $error given");
+        }
+    }
+
+    /** What $_FILES says of one file. */
+    public static function received(string $file, int $size, int $error, ?string $name, ?string $type): self
+    {
+        return new self($file, $size, $error, $name, $type);
+    }
+
+    /** @throws \InvalidArgumentException when the error is none */
+    public static function over(
+        StreamInterface $stream,
+        ?int $size,
+        int $error,
+        ?string $name,
+        ?string $type,
+    ): self {
+        $upload = new self(null, $size ?? $stream->getSize(), $error, $name, $type);
+        $upload->stream = $stream;
+
+        return $upload;
+    }
+
+    /** @throws \RuntimeException when there is no file, or it was moved */
+    public function getStream(): StreamInterface
+    {
+        $this->needed();
+
+        return $this->stream ??= Stream::opening(
+            fn () => @fopen((string) $this->file, 'rb')
+                ?: throw new \RuntimeException("cannot open the uploaded file `{$this->file}`"),
+        );
+    }
+
+    /**
+     * Moves the file, as move_uploaded_file() does; a stream is copied.
+     *
+     * @param string $targetPath absolute, or below the working directory
+     *
+     * @throws \InvalidArgumentException when the path is none
+     * @throws \RuntimeException when it cannot be moved, or was moved already
+     */
+    public function moveTo($targetPath): void
+    {
+        $this->needed();
+        if (!\is_string($targetPath) || $targetPath === '') {
+            throw new \InvalidArgumentException('The path to move an upload to must be a string that is not empty');
+        }
+        if ($this->file !== null && is_uploaded_file($this->file)) {
+            $this->moved = @move_uploaded_file($this->file, $targetPath);
+        } else {
+            $this->moved = $this->copyTo($targetPath);
+        }
+        if (!$this->moved) {
+            throw new \RuntimeException("cannot move the uploaded file to `$targetPath`");
+        }
+        $this->stream?->close();
+    }
+
+    public function getSize(): ?int
+    {
+        return $this->size;
+    }
+
+    public function getError(): int
+    {
+        return $this->error;
+    }
+
+    public function getClientFilename(): ?string
+    {
+        return $this->clientName;
+    }
+
+    public function getClientMediaType(): ?string
+    {
+        return $this->clientType;
+    }
+
+    private function copyTo(string $path): bool
+    {
+        $source = $this->getStream();
+        $target = @fopen($path, 'wb');
+        if ($target === false) {
+            return false;
+        }
+        if ($source->isSeekable()) {
+            $source->rewind();
+        }
+        $whole = true;
+        while ($whole && !$source->eof()) {
+            $piece = $source->read(self::PIECE_BYTES);
+            $whole = fwrite($target, $piece) === \strlen($piece);
+        }
+
+        return fclose($target) && $whole;
+    }
+
+    /** @throws \RuntimeException */
+    private function needed(): void
+    {
+        if ($this->error !== UPLOAD_ERR_OK) {
+            throw new \RuntimeException("the upload has failed with error {$this->error}: there is no file");
+        }
+        if ($this->moved) {
+            throw new \RuntimeException('the uploaded file was moved already');
+        }
+    }
+}

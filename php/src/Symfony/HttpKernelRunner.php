@@ -1,0 +1,127 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Samovar\Runtime\Symfony;
+
+use Samovar\Runtime\Cycle;
+use Samovar\Runtime\Sapi;
+use Symfony\Component\HttpFoundation\Request;
+use Symfony\Component\HttpFoundation\Response;
+use Symfony\Component\HttpKernel\HttpKernelInterface;
+use Symfony\Component\HttpKernel\KernelInterface;
+use Symfony\Component\HttpKernel\TerminableInterface;
+use Symfony\Component\Runtime\RunnerInterface;
+
+/** Symfony's kernel: booted, warmed up, then request by request. */
+final class HttpKernelRunner implements RunnerInterface
+{
+    /** A session id that nobody has: the warm-up's visitor is one who comes back. */
+    private const NOBODY = '00000000000000000000000000';
+
+    private bool $isBootedAhead = false;
+    /** Still true when the next request begins: the last one was left by exit(), and nothing has told the kernel. */
+    private bool $isInRequest = false;
+
+    /** @param list<string> $warmup targets, such as "/" or "https://example.org/search?q=tea" */
+    public function __construct(
+        private Cycle $cycle,
+        private HttpKernelInterface $kernel,
+        private array $warmup,
+    ) {
+    }
+
+    public function run(): int
+    {
+        if (Sapi::boots()) {
+            $this->boot();
+        }
+        $this->cycle->run($this->answer(...), $this->reset(...));
+
+        return 0;
+    }
+
+    private function boot(): void
+    {
+        if ($this->kernel instanceof KernelInterface) {
+            $this->kernel->boot();
+            $this->isBootedAhead = true;
+        }
+        if ($this->warmup !== []) {
+            $this->cycle->warmUp($this->warmUp(...));
+        }
+    }
+
+    private function warmUp(): void
+    {
+        $cookies = $_COOKIE;
+        foreach ($this->warmup as $target) {
+            $_COOKIE = [session_name() => self::NOBODY];
+            $request = Request::create($target, 'GET', [], $_COOKIE, [], $_SERVER);
+            $this->terminate($request, $this->handler()->handle($request));
+            // Symfony 5.4 sets PHP's session up, its handler above all, when it is first asked for one and never again.
+            $request->hasSession() && $request->getSession();
+        }
+        $this->reset();
+        $this->disconnect();
+        $_COOKIE = $cookies;
+        unset($_SESSION);
+    }
+
+    private function answer(): void
+    {
+        if ($this->isInRequest && $this->kernel instanceof KernelInterface) {
+            // Its services may hold anything of the request that was left: it begins anew.
+            $this->kernel->shutdown();
+            $this->kernel->boot();
+        }
+        $this->isInRequest = true;
+        try {
+            $request = Request::createFromGlobals();
+            $response = $this->handler()->handle($request);
+            $response->send();
+            Sapi::finish();
+            $this->terminate($request, $response);
+        } finally {
+            $this->isInRequest = false;
+        }
+    }
+
+    private function terminate(Request $request, Response $response): void
+    {
+        $handler = $this->handler();
+        if ($handler instanceof TerminableInterface) {
+            $handler->terminate($request, $response);
+        }
+    }
+
+    /** A kernel asks its HTTP cache, if it has one, only while it is not booted. */
+    private function handler(): HttpKernelInterface
+    {
+        $container = $this->isBootedAhead ? $this->kernel->getContainer() : null;
+
+        return $container?->has('http_cache') ? $container->get('http_cache') : $this->kernel;
+    }
+
+    /**
+     * Services that keep something of a request let go of it: `services_resetter` calls each, Doctrine's managers among
+     * them. A kernel that is booted again does just that, and knows then that the next request need not.
+     */
+    private function reset(): void
+    {
+        if ($this->kernel instanceof KernelInterface) {
+            $this->kernel->boot();
+        }
+    }
+
+    /** Connections that the warm-up has made could not be shared by the workers. */
+    private function disconnect(): void
+    {
+        $container = $this->kernel instanceof KernelInterface ? $this->kernel->getContainer() : null;
+        if ($container?->has('doctrine')) {
+            foreach ($container->get('doctrine')->getConnections() as $connection) {
+                $connection->close();
+            }
+        }
+    }
+}

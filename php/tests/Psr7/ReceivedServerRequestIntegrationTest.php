@@ -1,0 +1,23 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Samovar\Runtime\Tests\Psr7;
+
+use Http\Psr7Test\ServerRequestIntegrationTest as IntegrationTest;
+use Samovar\Request as NativeRequest;
+use Samovar\Runtime\Psr7\ServerRequest;
+
+/** php-http's tests. */
+final class ReceivedServerRequestIntegrationTest extends IntegrationTest
+{
+    /** The server's own, where a server runs this. */
+    public static ?NativeRequest $native = null;
+
+    public function createSubject()
+    {
+        $_SERVER += ['REQUEST_METHOD' => 'GET'];
+
+        return ServerRequest::received(self::$native ?? NativeRequest::fromGlobals());
+    }
+}

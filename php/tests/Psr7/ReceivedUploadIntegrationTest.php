@@ -1,0 +1,20 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Samovar\Runtime\Tests\Psr7;
+
+use Http\Psr7Test\UploadedFileIntegrationTest as IntegrationTest;
+use Samovar\Runtime\Psr7\UploadedFile;
+
+/** php-http's tests. */
+final class ReceivedUploadIntegrationTest extends IntegrationTest
+{
+    public function createSubject()
+    {
+        $file = tempnam(getcwd(), 'upload-');
+        file_put_contents($file, 'tea');
+
+        return UploadedFile::received($file, 3, UPLOAD_ERR_OK, 'tea.txt', 'text/plain');
+    }
+}

@@ -1,0 +1,18 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Samovar\Runtime\Tests\Psr7;
+
+use Http\Psr7Test\UploadedFileIntegrationTest as IntegrationTest;
+use Samovar\Runtime\Psr7\Stream;
+use Samovar\Runtime\Psr7\UploadedFile;
+
+/** php-http's tests. */
+final class UploadedFileIntegrationTest extends IntegrationTest
+{
+    public function createSubject()
+    {
+        return UploadedFile::over(Stream::of('tea'), null, UPLOAD_ERR_OK, 'tea.txt', 'text/plain');
+    }
+}

@@ -1,0 +1,115 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Samovar\Runtime\Tests;
+
+/** A server of its own, on a free port of loopback: Samovar, or PHP's built-in one. */
+final class Server
+{
+    private const WATCHDOG_S = 30;
+
+    /** @var resource */
+    private $process;
+    private string $url = '';
+    private string $log;
+    private string $control;
+
+    /** @param list<string> $command */
+    private function __construct(array $command, array $environment, string $control = '')
+    {
+        $this->control = $control;
+        $this->log = tempnam(sys_get_temp_dir(), 'samovar-log-');
+        $out = ['file', $this->log, 'a'];
+        $this->process = proc_open($command, [1 => $out, 2 => $out], $pipes, null, $environment + getenv());
+        $until = microtime(true) + self::WATCHDOG_S;
+        while (preg_match('#http://[0-9.:]+#', $this->log(), $found) !== 1) {
+            if (microtime(true) > $until || !proc_get_status($this->process)['running']) {
+                throw new \RuntimeException("the server did not start:\n" . $this->log());
+            }
+            usleep(10_000);
+        }
+        $this->url = $found[0];
+    }
+
+    /** Samovar's program; null where it was not built. */
+    public static function samovar(): ?string
+    {
+        $path = getenv('SAMOVAR_BINARY') ?: \dirname(__DIR__, 2) . '/target/release/samovar';
+
+        return is_executable($path) ? $path : null;
+    }
+
+    /** @param array<string, string> $environment */
+    public static function serving(string $script, array $environment = []): self
+    {
+        $control = sys_get_temp_dir() . '/samovar-test-' . getmypid() . '-' . bin2hex(random_bytes(4)) . '.sock';
+        $command = [
+            self::samovar(), 'serve', $script, '--listen', '127.0.0.1:0', '--workers', '1', '--control', $control,
+        ];
+
+        return new self($command, $environment, $control);
+    }
+
+    /** @param array<string, string> $environment */
+    public static function builtin(string $script, array $environment = []): self
+    {
+        return new self([PHP_BINARY, '-S', '127.0.0.1:0', $script], $environment);
+    }
+
+    public function __destruct()
+    {
+        proc_terminate($this->process);
+        proc_close($this->process);
+        unlink($this->log);
+    }
+
+    public function url(): string
+    {
+        return $this->url;
+    }
+
+    public function log(): string
+    {
+        return (string) file_get_contents($this->log);
+    }
+
+    /** @return array<string, mixed> */
+    public function status(): array
+    {
+        exec(escapeshellarg(self::samovar()) . ' status --json --control ' . escapeshellarg($this->control), $lines);
+
+        return json_decode(implode("\n", $lines), true, flags: JSON_THROW_ON_ERROR);
+    }
+
+    /** @param list<string> $headers */
+    public function ask(string $target, string $method = 'GET', array $headers = [], string $body = ''): Answer
+    {
+        $context = stream_context_create(['http' => [
+            'method' => $method,
+            'header' => [...$headers, 'Connection: close'],
+            'content' => $body,
+            'ignore_errors' => true,
+            'follow_location' => 0,
+            'timeout' => self::WATCHDOG_S,
+        ]]);
+        $read = file_get_contents($this->url . $target, false, $context);
+
+        return Answer::of($http_response_header, (string) $read);
+    }
+
+    /**
+     * Asks until the application is booted ahead: the first request finds out that it can be.
+     */
+    public function untilBootedAhead(string $target = '/'): self
+    {
+        $until = microtime(true) + self::WATCHDOG_S;
+        do {
+            $this->ask($target);
+            $models = array_column($this->status()['workers'], 'model');
+            usleep(10_000);
+        } while ((\in_array('script', $models, true) || $models === []) && microtime(true) < $until);
+
+        return $this;
+    }
+}
