@@ -99,6 +99,10 @@ fn only_the_front_controller_has_a_checkpoint() {
     std::fs::write(server.folder().join("root/beside.php"), beside).expect("our own folder");
     thrice(&server, "/");
     assert_eq!(thrice(&server, "/beside.php?a=1"), "beside 11");
+    let other = "<?php Samovar\\serve(fn () => 'serves', 1);";
+    std::fs::write(server.folder().join("root/serves.php"), other).expect("our own folder");
+    assert_eq!(thrice(&server, "/serves.php"), "serves");
+    assert_eq!(image(&server)["refork_total"], 0, "no worker leaves for it");
 }
 
 #[test]
@@ -114,6 +118,20 @@ fn a_checkpoint_in_an_included_file_is_found_by_the_first_request() {
     });
     assert_eq!(image(&server)["refork_reasons"]["checkpoint"], 1);
     assert_eq!(server.status()["worker_restarts_total"], 0);
+}
+
+/// The worker that meets `serve()` in a request has booted for that visitor: no other may have its boot.
+#[test]
+fn what_the_first_visitor_brings_is_nobody_elses() {
+    let server = script("require __DIR__ . '/inc.inc';").start();
+    let inc = "<?php $who = $_GET['who'] ?? 'nobody'; Samovar\\serve(fn () => $who);";
+    std::fs::write(server.folder().join("root/inc.inc"), inc).expect("our own folder");
+    assert_eq!(server.get("/?who=ann").text(), "ann");
+    eventually("a worker that was booted ahead", || {
+        let text = server.get("/?who=bob").text();
+        assert!(["bob", "nobody"].contains(&text.as_str()), "{text}");
+        (text == "nobody").then_some(())
+    });
 }
 
 #[test]

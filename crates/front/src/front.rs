@@ -8,6 +8,7 @@ use crate::link::{FrontEvent, SupervisorLink};
 use crate::options::FrontOptions;
 use crate::record::Recorder;
 use crate::route::Site;
+use crate::scheduling;
 use crate::shared::Shared;
 use samovar_ring::{Lane, Ring};
 use std::cell::RefCell;
@@ -151,6 +152,9 @@ impl Front {
             self.link,
         ));
         PARKED.set(Some(Rc::clone(&shared)));
+        if let Err(error) = scheduling::give_way_to_workers() {
+            tracing::warn!(%error, "the front takes processors from busy workers");
+        }
         let result =
             runtime.block_on(serve(&shared, &self.ring, self.listeners, &self.control, drain));
         self.control.is_ready.store(false, Ordering::Release);

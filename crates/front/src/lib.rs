@@ -35,6 +35,7 @@ mod request;
 mod request_id;
 pub mod route;
 mod route_cache;
+mod scheduling;
 mod shared;
 mod static_files;
 mod submit;

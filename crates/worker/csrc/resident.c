@@ -168,12 +168,10 @@ static void call_handler(void) {
 
 /* The handler returned, or a fatal error has left the engine in a state that only a new boot mends
  * (false). */
-static bool handle(bool begun) {
+static bool handle(void) {
     volatile bool intact = true;
     zend_try {
-        if (!begun) {
-            samovar_activate();
-        }
+        samovar_activate();
         call_handler();
     }
     zend_catch {
@@ -199,9 +197,9 @@ static bool is_due(bool intact) {
                                  zend_memory_usage(0) > heap_at_image + samovar_growth_bytes_max);
 }
 
-static bool dispatch(bool begun) {
+static bool dispatch(void) {
     zend_execute_data *caller = EG(current_execute_data);
-    const bool intact = handle(begun);
+    const bool intact = handle();
     if (is_due(intact)) {
         samovar_reset_undo_shutdown_functions();
         samovar_end_below();
@@ -220,7 +218,7 @@ static void warm_up(void) {
     samovar_warming = true;
     while ((samovar_current = samovar_next_warmup())) {
         samovar_answered = false;
-        if (!dispatch(false)) {
+        if (!dispatch()) {
             samovar_note("PHP Samovar: a warm-up request ended in a fatal error");
             zend_bailout();
         }
@@ -247,30 +245,21 @@ static void serve_once(void) {
 }
 
 static void serve_all(void) {
-    volatile bool begun = samovar_current != NULL;
     volatile bool intact = true;
-    if (!begun) {
-        php_output_end_all();
-        samovar_log_early_output();
-        zend_llist_clean(
-            &SG(sapi_headers).headers); /* Set at boot, when there was nobody to send them to. */
-    }
+    php_output_end_all();
+    samovar_log_early_output();
+    zend_llist_clean(
+        &SG(sapi_headers).headers); /* Set at boot, when there was nobody to send them to. */
     samovar_activate_startup();
     samovar_reset_save();
     samovar_serving = true;
     samovar_forget_time_limit();
-    if (!begun) {
-        warm_up();
-        take_image();
-    }
+    warm_up();
+    take_image();
     samovar_resident(samovar_survivors != NULL);
-    while (intact) {
-        if (!begun && !(samovar_current = samovar_take())) {
-            break;
-        }
+    while (intact && (samovar_current = samovar_take())) {
         samovar_answered = false;
-        intact = dispatch(begun);
-        begun = false;
+        intact = dispatch();
     }
     samovar_serving = false;
     samovar_reset_drop();
@@ -278,12 +267,6 @@ static void serve_all(void) {
     if (!intact) {
         zend_bailout();
     }
-}
-
-/* A worker that was not booted ahead has met serve() in its first request: without an image it can
- * answer this one, but not roll back. Its successor boots ahead. */
-static bool must_boot_ahead(void) {
-    return samovar_current && rollback_every > 0;
 }
 
 ZEND_FUNCTION(Samovar_serve) {
@@ -309,10 +292,12 @@ ZEND_FUNCTION(Samovar_serve) {
     /* The handler must survive the frame that passed it. */
     Z_TRY_ADDREF(handler_info.function_name);
     wants_request = handler_cache.function_handler->common.num_args > 0;
-    if (must_boot_ahead()) {
-        samovar_met_checkpoint();
-        serve_once();
-    } else if (samovar_current && !(samovar_current->flags & SAMOVAR_APP)) {
+    if (samovar_current) {
+        /* A worker that was not booted ahead has met serve() in a request: what the script has made
+         * above is that visitor's, and nobody else's. The application's next worker boots ahead. */
+        if (samovar_current->flags & SAMOVAR_APP) {
+            samovar_met_checkpoint();
+        }
         serve_once();
     } else {
         serve_all();

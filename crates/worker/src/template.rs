@@ -278,8 +278,23 @@ fn boots_ahead(app: &str) -> bool {
     let small = std::fs::metadata(app).is_ok_and(|m| m.len() <= SCRIPT_BYTES_MAX);
     small
         && std::fs::read(app).is_ok_and(|text| {
-            names(&text, b"samovar\\serve") || names(&text, b"samovar\\checkpoint")
+            names(&text, b"samovar\\serve")
+                || names(&text, b"samovar\\checkpoint")
+                || mentions(&text, b"samovar\\runtime\\")
+                || (mentions(&text, b"autoload_runtime.php") && runtime_is_ours())
         })
+}
+
+/// The Composer package's own functions call one of the two.
+fn mentions(text: &[u8], name: &[u8]) -> bool {
+    text.windows(name.len()).any(|part| part.eq_ignore_ascii_case(name))
+}
+
+/// Symfony's runtime component takes the class that runs the application from here.
+fn runtime_is_ours() -> bool {
+    std::env::var("APP_RUNTIME").is_ok_and(|class| {
+        mentions(class.trim_start_matches('\\').as_bytes(), b"samovar\\runtime\\")
+    })
 }
 
 fn names(text: &[u8], name: &[u8]) -> bool {

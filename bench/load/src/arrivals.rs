@@ -1,0 +1,90 @@
+//! Constant rate: releases each request when it is due, to whichever connection is free.
+//!
+//! A permit of the semaphore is a request that is due and not yet taken; with all connections busy
+//! permits pile up, at most as many as the schedule has. Connections take turns (the semaphore is
+//! fair), and number the requests in the order they take them: that is the order they were due.
+
+use crate::schedule::Schedule;
+use anyhow::Context;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+use std::cell::Cell;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+/// The requests that are due.
+#[derive(Debug)]
+pub(crate) struct Arrivals {
+    schedule: Schedule,
+    takers: usize,
+    due: Semaphore,
+    taken: Cell<u64>,
+}
+
+impl Arrivals {
+    /// Requests for so many takers.
+    pub(crate) fn new(schedule: Schedule, takers: usize) -> Arrivals {
+        Arrivals { schedule, takers, due: Semaphore::new(0), taken: Cell::new(0) }
+    }
+
+    /// Waits until a request is due and takes it: when it was due. None after the last.
+    pub(crate) async fn take(&self) -> Option<Duration> {
+        self.due.acquire().await.expect("the semaphore is never closed").forget();
+        let number = self.taken.get();
+        if number == self.schedule.total() {
+            return None;
+        }
+        self.taken.set(number + 1);
+        Some(self.schedule.due(number))
+    }
+
+    /// Those that no connection has taken.
+    pub(crate) fn untaken(&self) -> u64 {
+        self.schedule.total() - self.taken.get()
+    }
+
+    /// Keeps to the schedule until its end, then tells each taker that there are no more.
+    pub(crate) async fn release(&self, timer: &Timer, start: Instant) {
+        let mut released = 0;
+        loop {
+            let step = self.schedule.step(released, start.elapsed());
+            released += step.due;
+            self.due.add_permits(step.due as usize);
+            let Some(wait) = step.wait else { break };
+            timer.sleep(wait).await;
+        }
+        self.due.add_permits(self.takers);
+    }
+}
+
+/// A timer of the kernel's own. Tokio's has steps of a millisecond: of 5,000 requests per second
+/// five would come at once, and each late.
+#[derive(Debug)]
+pub(crate) struct Timer(AsyncFd<OwnedFd>);
+
+impl Timer {
+    #[allow(unsafe_code)]
+    pub(crate) fn new() -> anyhow::Result<Timer> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let file = timerfd_create(TimerfdClockId::Monotonic, flags).context("no timer")?;
+        // SAFETY: the descriptor is new and owned: the `AsyncFd` keeps it, it stays open and the
+        // same until that is dropped, which deregisters it first.
+        let registered = unsafe { AsyncFd::register_with_interest(file, Interest::READABLE) };
+        Ok(Timer(registered.context("no timer")?))
+    }
+
+    async fn sleep(&self, wait: Duration) {
+        let it_value = Timespec::try_from(wait).expect("a wait within the window");
+        let once = Itimerspec { it_interval: Timespec::default(), it_value };
+        timerfd_settime(self.0.get_ref(), TimerfdTimerFlags::empty(), &once)
+            .expect("an open timer takes any time");
+        // Not read: setting it anew takes the expiry back, and saves a system call each time.
+        self.0.readable().await.expect("the event loop runs").clear_ready();
+    }
+}

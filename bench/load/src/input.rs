@@ -1,0 +1,119 @@
+//! What a connection brings: reads until an answer is whole, and keeps no more than one read of it.
+
+use crate::answer::{Asked, Framing, Head};
+use crate::connection::Failure;
+use std::io::{self, ErrorKind};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+
+/// What one read can bring; and no head is longer.
+const READ_BYTES_MAX: usize = 64 * 1024;
+/// 100 Continue, 103 Early Hints: more than a few before one answer are an error.
+const INTERIM_ANSWERS_MAX: usize = 16;
+
+/// The bytes of one answer at a time.
+#[derive(Debug)]
+pub(crate) struct Input {
+    buffer: Box<[u8]>,
+    filled: usize,
+    received: u64,
+}
+
+impl Input {
+    pub(crate) fn new() -> Input {
+        // Zeroed by the kernel, page by page as answers need them: many connections are cheap.
+        Input { buffer: vec![0; READ_BYTES_MAX].into(), filled: 0, received: 0 }
+    }
+
+    /// Makes ready for the next answer.
+    pub(crate) fn begin(&mut self) {
+        (self.filled, self.received) = (0, 0);
+    }
+
+    /// How much the answer had, interim answers included.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// What the last read left, for an answer of one read: the answer.
+    pub(crate) fn beginning(&self) -> &[u8] {
+        &self.buffer[..self.filled]
+    }
+
+    /// Looks for bytes that came early; true if there are none, and no end of the connection.
+    pub(crate) fn is_none_yet(&mut self, stream: &TcpStream) -> bool {
+        match stream.try_read(&mut self.buffer[self.filled..]) {
+            Ok(count) => {
+                self.add(count);
+                false
+            }
+            Err(error) => error.kind() == ErrorKind::WouldBlock,
+        }
+    }
+
+    /// Reads on; false at the end of the connection.
+    async fn more(&mut self, stream: &mut TcpStream) -> io::Result<bool> {
+        let count = stream.read(&mut self.buffer[self.filled..]).await?;
+        self.add(count);
+        Ok(count > 0)
+    }
+
+    fn add(&mut self, count: usize) {
+        self.filled += count;
+        self.received += count as u64;
+    }
+
+    /// Reads until the head is whole; interim answers are passed over.
+    pub(crate) async fn read_head(
+        &mut self,
+        stream: &mut TcpStream,
+        asked: Asked,
+    ) -> Result<Head, Failure> {
+        let mut interim = 0;
+        loop {
+            match Head::parse(&self.buffer[..self.filled], asked) {
+                Ok(Some(head)) if !head.is_interim() => return Ok(head),
+                Ok(Some(head)) if interim < INTERIM_ANSWERS_MAX => {
+                    interim += 1;
+                    self.buffer.copy_within(head.length..self.filled, 0);
+                    self.filled -= head.length;
+                }
+                Ok(None) if self.filled < self.buffer.len() => {
+                    if !self.more(stream).await.unwrap_or(false) {
+                        return Err(self.cut_off());
+                    }
+                }
+                Ok(_) | Err(_) => return Err(Failure::Incomplete),
+            }
+        }
+    }
+
+    fn cut_off(&self) -> Failure {
+        if self.received == 0 { Failure::Io } else { Failure::Incomplete }
+    }
+
+    /// Reads what follows the head until the body is whole.
+    pub(crate) async fn read_body(
+        &mut self,
+        stream: &mut TcpStream,
+        head: Head,
+    ) -> Result<(), Failure> {
+        let mut framing = head.framing;
+        let mut from = head.length;
+        loop {
+            let rest = &self.buffer[from..self.filled];
+            let progress = framing.take(rest).map_err(|_| Failure::Incomplete)?;
+            if progress.ended {
+                // Bytes after the end were not asked for: then the end is not where the head said.
+                let exact = progress.used == rest.len();
+                return if exact { Ok(()) } else { Err(Failure::Incomplete) };
+            }
+            (from, self.filled) = (0, 0);
+            match self.more(stream).await {
+                Ok(true) => {}
+                Ok(false) if framing == Framing::UntilClose => return Ok(()),
+                Ok(false) | Err(_) => return Err(Failure::Incomplete),
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The load generator of `bench/`: asks one server and says in JSON how it answered.
+//!
+//! One thread, so that the server beside it on the same cores loses as little as can be. The way of
+//! a request: `drive` begins it, in a closed loop or when `schedule` and `arrivals` say; `targets`
+//! chooses it, `request` has its bytes; `connection` sends it, `input` reads the answer until
+//! `answer` finds it whole; `measure` counts it, `report` prints the sums.
+
+mod answer;
+mod arrivals;
+mod connection;
+mod deadline;
+mod drive;
+mod input;
+mod measure;
+mod options;
+mod report;
+mod request;
+mod schedule;
+mod targets;
+mod url;
+
+use anyhow::Context;
+use clap::Parser;
+use options::Options;
+use report::Report;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use targets::Targets;
+use tokio::runtime::{Builder, LocalOptions};
+
+/// Bad arguments; clap ends with the same.
+const EXIT_USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let targets = match prepare(&options) {
+        Ok(targets) => targets,
+        Err(error) => return fail(&error, EXIT_USAGE),
+    };
+    match measure(&options, targets).and_then(|report| print(&report)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error, 1),
+    }
+}
+
+fn fail(error: &anyhow::Error, code: u8) -> ExitCode {
+    eprintln!("samovar-load: {error:#}");
+    ExitCode::from(code)
+}
+
+fn prepare(options: &Options) -> anyhow::Result<Targets> {
+    options::allow_connections(options.connections)?;
+    Targets::load(options)
+}
+
+fn measure(options: &Options, targets: Targets) -> anyhow::Result<Report> {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build_local(LocalOptions::default())
+        .context("cannot start the event loop")?;
+    runtime.block_on(drive::run(options, targets))
+}
+
+fn print(report: &Report) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, report).context("cannot write the result")?;
+    writeln!(out).context("cannot write the result")
+}
