@@ -77,6 +77,17 @@ impl Bench {
         String::from_utf8_lossy(&buffer[..usize::try_from(len).unwrap()]).into_owned()
     }
 
+    /// Passes over what is said of the image.
+    fn hear_that(&self, start: &str) {
+        loop {
+            let text = self.hear();
+            if text.starts_with(start) {
+                return;
+            }
+            assert!(text.starts_with("image ") || text.starts_with("finding "), "{text}");
+        }
+    }
+
     fn get(&mut self, query: &str) -> (u16, String, String) {
         let file = self.folder.join("index.php");
         let root = self.folder.to_str().unwrap();
@@ -167,14 +178,27 @@ fn a_fatal_error_ends_the_request_and_boots_the_application_again() {
          if (isset($_GET['oom'])) { ini_set('memory_limit', '8M'); str_repeat('x', 1 << 24); } \
          if (isset($_GET['exit'])) { exit('bye'); } echo $n; });",
     );
-    bench.say("fork 0 1 any");
-    assert!(bench.hear().starts_with("forked 0 1 "));
+    bench.say("fork 0 1 boot");
+    bench.hear_that("forked 0 1 ");
     assert_eq!(bench.get("").2, "1");
     assert_eq!(bench.get("exit").2, "bye");
     assert_eq!(bench.get("die").0, 500);
     assert_eq!(bench.get("").2, "4", "an exception does not end the application");
     assert_eq!(bench.get("oom").0, 500);
+    bench.hear_that("died 0 1 ");
+    bench.say("fork 0 2 boot");
+    bench.hear_that("forked 0 2 ");
     assert_eq!(bench.get("").2, "1", "a fatal error does");
+}
+
+/// What it has booted is that visitor's.
+#[test]
+fn a_worker_that_meets_serve_in_a_request_answers_it_and_leaves() {
+    let mut bench = Bench::start("late", "<?php Samovar\\serve(fn () => 'whole');");
+    bench.say("fork 0 1 any");
+    bench.hear_that("forked 0 1 ");
+    assert_eq!(bench.get("").2, "whole");
+    bench.hear_that("died 0 1 ");
 }
 
 #[test]
