@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-const SOURCES: [&str; 21] = [
+const SOURCES: [&str; 22] = [
     "sapi.c",
     "variables.c",
     "user_ini.c",
@@ -13,6 +13,7 @@ const SOURCES: [&str; 21] = [
     "resident.c",
     "reset.c",
     "checkpoint.c",
+    "frankenphp.c",
     "inclusion.c",
     "connections.c",
     "opcache.c",

@@ -1,7 +1,7 @@
 <?php
 
 /*
- * Compares samovar.php with the server it runs in, by reflection; prints "ok" or the differences.
+ * Compares the stubs beside it with the server it runs in, by reflection; prints "ok" or the differences.
  *
  *   samovar serve php/stubs/check.php
  *
@@ -85,6 +85,7 @@ function described(string $file): array
     $text = preg_replace('/^namespace \{$/m', 'namespace ' . DESCRIBED . ' {', $text);
     $text = preg_replace('/^namespace (Samovar.*) \{$/m', 'namespace ' . DESCRIBED . '\\\\$1 {', $text);
     $classes = get_declared_classes();
+    $constants = get_defined_constants();
     $functions = get_defined_functions()['user'];
     // Nothing of this is ever called: the bodies are empty.
     eval($text);
@@ -92,6 +93,9 @@ function described(string $file): array
     $lines = array_map(fn (string $name): string => signature(new \ReflectionFunction($name)), $functions);
     foreach (array_diff(get_declared_classes(), $classes) as $class) {
         array_push($lines, ...lines(new \ReflectionClass($class)));
+    }
+    foreach (array_diff_key(get_defined_constants(), $constants) as $name => $value) {
+        $lines[] = "const $name = " . json_encode($value);
     }
 
     return str_replace(DESCRIBED . '\\', '', array_values($lines));
@@ -105,7 +109,8 @@ function listed(string $title, array $lines): string
     return $lines === [] ? '' : "$title:\n  " . implode("\n  ", $lines) . "\n";
 }
 
-[$loaded, $described] = [loaded(), described(__DIR__ . '/samovar.php')];
+$loaded = loaded();
+$described = [...described(__DIR__ . '/samovar.php'), ...described(__DIR__ . '/frankenphp.php')];
 $differences = listed('only in the server', array_diff($loaded, $described))
     . listed('only in the stubs', array_diff($described, $loaded));
 

@@ -3,7 +3,7 @@
 use crate::control::{Server, Socket};
 use crate::logging;
 use anyhow::{Context, Result, anyhow};
-use samovar_config::{Listen, LogFormat, Settings};
+use samovar_config::{Listen, LogFormat, LogLevel, Settings};
 use samovar_front::{
     AccessLog, AccessLogFormat, Front, FrontEvent, FrontHandle, FrontOptions, KillReason,
     SupervisorLink,
@@ -141,6 +141,7 @@ fn supervisor_settings(settings: &Settings, program: PathBuf) -> samovar_supervi
     }
     let growth = settings.limits.growth_bytes_max.to_string();
     arguments.extend(["--growth-bytes-max".to_owned(), growth]);
+    arguments.extend(["--rollback-every".to_owned(), settings.rollback_every.to_string()]);
     if let Some(file) = &settings.php_ini {
         arguments.extend(["--php-ini".to_owned(), file.to_string_lossy().into_owned()]);
     }
@@ -149,6 +150,9 @@ fn supervisor_settings(settings: &Settings, program: PathBuf) -> samovar_supervi
     }
     if settings.log_format == LogFormat::Json {
         arguments.push("--json-log".to_owned());
+    }
+    if matches!(settings.log_level, LogLevel::Debug | LogLevel::Trace) {
+        arguments.push("--debug-log".to_owned());
     }
     samovar_supervisor::Settings {
         command: TemplateCommand { program, arguments },

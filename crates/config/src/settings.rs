@@ -101,6 +101,8 @@ pub struct Settings {
     pub warmup: Vec<String>,
     /// Whether the application is booted once for its caches before the boot that is kept.
     pub rehearse: bool,
+    /// Requests after which a `FrankenPHP` worker script rolls back, 0: never.
+    pub rollback_every: usize,
     /// Kinds of findings that end the server instead of a fall-back: words of [`FINDING_KINDS`], or `all`.
     pub image_errors: Vec<String>,
     /// Caps.

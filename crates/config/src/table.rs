@@ -261,6 +261,18 @@ pub static SETTINGS: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        key: "rollback_every",
+        flag: "rollback-every",
+        group: Group::Php,
+        value: "N",
+        kind: count(0, 1_000_000_000, |settings| &mut settings.rollback_every),
+        default: Preset::Text("0"),
+        doc: "Requests after which a FrankenPHP worker script returns to its first call",
+        long: "1 leaves no state between requests, 0 rolls nothing back. Only for worker scripts \
+               that call frankenphp_handle_request(); Samovar\\serve() is told by its argument.",
+        ..PLAIN
+    },
+    Setting {
         key: "image_errors",
         flag: "image-errors",
         group: Group::Php,
@@ -364,7 +376,7 @@ pub static SETTINGS: &[Setting] = &[
         },
         default: Preset::Text("32M"),
         doc: "Most growth of a worker's PHP heap before Samovar\\serve() rolls back",
-        long: "Holds where rollbackEvery is not 0.",
+        long: "Holds where rollbackEvery, or for a FrankenPHP worker script rollback_every, is not 0.",
         ..PLAIN
     },
     Setting {

@@ -262,6 +262,8 @@ pub enum LeaveReason {
     Lock = 9,
     /// A request made a POSIX timer.
     Timer = 10,
+    /// The application's own loop over requests has ended.
+    End = 11,
 }
 
 impl LeaveReason {
@@ -278,6 +280,7 @@ impl LeaveReason {
             LeaveReason::Fatal => "fatal",
             LeaveReason::Lock => "lock",
             LeaveReason::Timer => "timer",
+            LeaveReason::End => "end",
         }
     }
 
@@ -295,6 +298,7 @@ impl LeaveReason {
             L::Fatal,
             L::Lock,
             L::Timer,
+            L::End,
         ];
         all.into_iter().find(|reason| *reason as u32 == bits)
     }

@@ -18,7 +18,10 @@ typedef struct {
     const char *root;       /* the document root */
     const char
         *checkpoint_after;   /* a file whose first inclusion ends in a checkpoint, "" for none */
-    size_t growth_bytes_max; /* of PHP's heap, after which serve() rolls back */
+    size_t growth_bytes_max; /* of PHP's heap, after which a resident worker rolls back */
+    int64_t rollback_every;  /* requests of a FrankenPHP worker script, 0: never */
+    bool frankenphp_worker;  /* the front controller is such a script */
+    bool log_debug;          /* frankenphp_log() writes messages below the level of information */
 } samovar_options;
 
 /* Starts the engine once, in the template. 0, or -1 after PHP has said why. */
@@ -30,9 +33,10 @@ const char *samovar_php_version(void);
 const char *samovar_php_built_for(void);
 
 enum {
-    SAMOVAR_RUN_DONE = 0,   /* the script ran and ended */
-    SAMOVAR_RUN_STOP = 1,   /* it was resident until the server stopped */
-    SAMOVAR_RUN_RESTART = 2 /* it was resident until a fatal error: boot it again */
+    SAMOVAR_RUN_DONE = 0,    /* the script ran and ended */
+    SAMOVAR_RUN_STOP = 1,    /* it was resident until the server stopped */
+    SAMOVAR_RUN_RESTART = 2, /* it was resident until a fatal error: boot it again */
+    SAMOVAR_RUN_ENDED = 3    /* it was resident until it ended by itself: a fresh worker goes on */
 };
 
 /* Runs the script of the request `head` (script model); stays inside when it becomes resident.
@@ -100,5 +104,15 @@ extern bool samovar_warming;
 int samovar_may_take(void);
 /* One message for the log, with the id of the request ("" for none). */
 void samovar_log(const char *message, size_t len, const char *request_id);
+/* The same with a level ("warn") and an object in JSON (len 0: none). */
+typedef struct {
+    const char *level;
+    const char *message;
+    size_t message_len;
+    const char *context;
+    size_t context_len;
+    const char *request_id;
+} samovar_event;
+void samovar_log_event(const samovar_event *event);
 
 #endif

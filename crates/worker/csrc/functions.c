@@ -14,16 +14,20 @@ bool samovar_cwd_changed;
 HashTable *samovar_seeded_engines;
 bool samovar_filter_input_filled;
 
-PHP_FUNCTION(fastcgi_finish_request) {
-    ZEND_PARSE_PARAMETERS_NONE();
+bool samovar_finish_answer(void) {
     if (!samovar_current || samovar_answered) {
-        RETURN_FALSE;
+        return false;
     }
     php_output_end_all();
     php_header();
     samovar_end_answer();
     samovar_answered = true;
-    RETURN_TRUE;
+    return true;
+}
+
+PHP_FUNCTION(fastcgi_finish_request) {
+    ZEND_PARSE_PARAMETERS_NONE();
+    RETURN_BOOL(samovar_finish_answer());
 }
 
 PHP_FUNCTION(apache_request_headers) {
@@ -120,16 +124,43 @@ ZEND_ARG_TYPE_INFO(0, handler, IS_CALLABLE, 0)
 ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, rollbackEvery, IS_LONG, 0, "0")
 ZEND_END_ARG_INFO()
 
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_handle_request, 0, 1, _IS_BOOL, 0)
+ZEND_ARG_TYPE_INFO(0, callback, IS_CALLABLE, 0)
+ZEND_END_ARG_INFO()
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_headers_send, 0, 0, IS_LONG, 0)
+ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, status, IS_LONG, 0, "200")
+ZEND_END_ARG_INFO()
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_MASK_EX(arginfo_response_headers, 0, 0, MAY_BE_ARRAY | MAY_BE_BOOL)
+ZEND_END_ARG_INFO()
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_log, 0, 1, IS_VOID, 0)
+ZEND_ARG_TYPE_INFO(0, message, IS_STRING, 0)
+ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, level, IS_LONG, 0, "0")
+ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, context, IS_ARRAY, 0, "[]")
+ZEND_END_ARG_INFO()
+
+/* Macros without commas between them: clang-format would indent each below the one before. */
+/* clang-format off */
 static const zend_function_entry functions[] = {
     ZEND_NS_FENTRY("Samovar", checkpoint, ZEND_FN(Samovar_checkpoint), arginfo_checkpoint, 0)
-        ZEND_NS_FENTRY("Samovar", serve, ZEND_FN(Samovar_serve), arginfo_serve, 0)
-            ZEND_NS_FENTRY("Samovar", warmup, ZEND_FN(Samovar_warmup), arginfo_warmup, 0) PHP_FE(
-                fastcgi_finish_request, arginfo_bool) PHP_FE(apache_request_headers, arginfo_array)
-                PHP_FALIAS(getallheaders, apache_request_headers, arginfo_array) PHP_FE_END};
+    ZEND_NS_FENTRY("Samovar", serve, ZEND_FN(Samovar_serve), arginfo_serve, 0)
+    ZEND_NS_FENTRY("Samovar", warmup, ZEND_FN(Samovar_warmup), arginfo_warmup, 0)
+    PHP_FE(fastcgi_finish_request, arginfo_bool)
+    PHP_FE(apache_request_headers, arginfo_array)
+    PHP_FALIAS(getallheaders, apache_request_headers, arginfo_array)
+    PHP_FE(frankenphp_handle_request, arginfo_handle_request)
+    PHP_FE(headers_send, arginfo_headers_send)
+    PHP_FALIAS(frankenphp_finish_request, fastcgi_finish_request, arginfo_bool)
+    PHP_FALIAS(frankenphp_request_headers, apache_request_headers, arginfo_array)
+    PHP_FE(frankenphp_response_headers, arginfo_response_headers)
+    PHP_FALIAS(apache_response_headers, frankenphp_response_headers, arginfo_response_headers)
+    PHP_FE(frankenphp_log, arginfo_log)
+    PHP_FE_END
+};
+/* clang-format on */
 
 static PHP_MINIT_FUNCTION(samovar) {
     (void)type;
-    (void)module_number;
+    samovar_frankenphp_startup(module_number);
     /* Here, because strings interned later live for one request only. */
     samovar_variables_startup();
     samovar_request_startup();
@@ -143,6 +174,7 @@ static PHP_RINIT_FUNCTION(samovar) {
     (void)module_number;
     samovar_filter_input_filled = false;
     samovar_cwd_changed = false;
+    samovar_frankenphp_handled = false;
     samovar_seeded_engines = NULL;
     return SUCCESS;
 }

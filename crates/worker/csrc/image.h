@@ -89,7 +89,8 @@ typedef enum {
     LEAVE_CHECKPOINT, /* a script-model worker met checkpoint(): its successor boots ahead */
     LEAVE_FATAL,
     LEAVE_LOCK,
-    LEAVE_TIMER
+    LEAVE_TIMER,
+    LEAVE_END /* its loop over frankenphp_handle_request() has ended (life.rs says so) */
 } leave_reason;
 
 /* The time limit's timer, as activate.c has set it. */

@@ -1,8 +1,9 @@
-/* take, run, reset: Samovar\serve(), the resident model.
+/* take, run, reset: the resident model, and Samovar\serve(), which is a loop over it.
  *
  * The application is booted once; its handler is called for each request. Between two requests
  * reset.c puts back what belongs to the request, or, every `rollbackEvery` requests and after a
- * fatal error, the whole process returns to where it stood when serve() was called. */
+ * fatal error, the whole process returns to where it stood when serving began. In frankenphp.c
+ * the loop is the application's own. */
 #include "samovar.h"
 #include "image.h"
 #include <zend_exceptions.h>
@@ -11,10 +12,6 @@
 
 bool samovar_serving;
 int samovar_outcome;
-
-static zend_fcall_info handler_info;
-static zend_fcall_info_cache handler_cache;
-static bool wants_request;
 
 /* A handle on php://input would outlive the body that it reads. */
 static int close_input(zval *resource) {
@@ -134,20 +131,20 @@ static void report_exception(void) {
     }
 }
 
-static void call_handler(void) {
+void samovar_call_handler(samovar_handler *handler) {
     zval returned, request;
     ZVAL_UNDEF(&returned);
     ZVAL_UNDEF(&request);
-    zend_fcall_info call = handler_info;
+    zend_fcall_info call = handler->info;
     call.retval = &returned;
     call.param_count = 0;
-    if (wants_request) {
+    if (handler->wants_request) {
         ZVAL_OBJ(&request, samovar_request_new());
         call.params = &request;
         call.param_count = 1;
     }
-    zend_call_function(&call, &handler_cache);
-    if (!EG(exception)) {
+    zend_call_function(&call, &handler->cache);
+    if (!EG(exception) && handler->may_return) {
         samovar_deliver(&returned);
     }
     zval_ptr_dtor(&returned);
@@ -168,11 +165,11 @@ static void call_handler(void) {
 
 /* The handler returned, or a fatal error has left the engine in a state that only a new boot mends
  * (false). */
-static bool handle(void) {
+static bool handle(samovar_handler *handler) {
     volatile bool intact = true;
     zend_try {
         samovar_activate();
-        call_handler();
+        samovar_call_handler(handler);
     }
     zend_catch {
         PG(during_request_startup) = 0;
@@ -185,11 +182,17 @@ static bool handle(void) {
     return intact;
 }
 
-/* ---- serve --------------------------------------------------------------------------------- */
+/* ---- one request --------------------------------------------------------------------------- */
 
 static zend_long rollback_every;
 static size_t heap_at_image;
 static zend_long since_image;
+/* Code of the request runs, or of its end. */
+static bool dispatching;
+
+bool samovar_dispatching(void) {
+    return dispatching;
+}
 
 /* The request's end is the application's too, as far as it can tell: it goes back to the image. */
 static bool is_due(bool intact) {
@@ -197,9 +200,12 @@ static bool is_due(bool intact) {
                                  zend_memory_usage(0) > heap_at_image + samovar_growth_bytes_max);
 }
 
-static bool dispatch(void) {
+/* False: a fatal error has left the engine in a state that only a new boot mends. */
+static bool dispatch(samovar_handler *handler) {
     zend_execute_data *caller = EG(current_execute_data);
-    const bool intact = handle();
+    samovar_answered = false;
+    dispatching = true;
+    const bool intact = handle(handler);
     if (is_due(intact)) {
         samovar_reset_undo_shutdown_functions();
         samovar_end_below();
@@ -210,15 +216,22 @@ static bool dispatch(void) {
     if (samovar_survivors && CG(unclean_shutdown)) {
         samovar_roll_back();
     }
+    dispatching = false;
     /* A shutdown function's or an output handler's: the engine catches it and goes on, unclean. */
     return !CG(unclean_shutdown);
 }
 
-static void warm_up(void) {
+/* What was put out while there was no request: nobody reads it. */
+static void drop_early_answer(void) {
+    php_output_end_all();
+    samovar_log_early_output();
+    zend_llist_clean(&SG(sapi_headers).headers);
+}
+
+static void warm_up(samovar_handler *handler) {
     samovar_warming = true;
     while ((samovar_current = samovar_next_warmup())) {
-        samovar_answered = false;
-        if (!dispatch()) {
+        if (!dispatch(handler)) {
             samovar_note("PHP Samovar: a warm-up request ended in a fatal error");
             zend_bailout();
         }
@@ -239,42 +252,51 @@ static void take_image(void) {
     }
 }
 
-/* For scripts other than the front controller: the handler answers the one request. */
-static void serve_once(void) {
-    call_handler();
-}
-
-static void serve_all(void) {
-    volatile bool intact = true;
-    php_output_end_all();
-    samovar_log_early_output();
-    zend_llist_clean(
-        &SG(sapi_headers).headers); /* Set at boot, when there was nobody to send them to. */
+void samovar_serving_begin(samovar_handler *handler, zend_long every) {
+    rollback_every = every;
+    drop_early_answer();
     samovar_activate_startup();
     samovar_reset_save();
     samovar_serving = true;
     samovar_forget_time_limit();
-    warm_up();
+    warm_up(handler);
     take_image();
     samovar_resident(samovar_survivors != NULL);
-    while (intact && (samovar_current = samovar_take())) {
-        samovar_answered = false;
-        intact = dispatch();
-    }
+}
+
+void samovar_serving_end(int outcome) {
     samovar_serving = false;
     samovar_reset_drop();
-    samovar_outcome = intact ? SAMOVAR_RUN_STOP : SAMOVAR_RUN_RESTART;
-    if (!intact) {
+    samovar_outcome = outcome;
+}
+
+bool samovar_serve_next(samovar_handler *handler) {
+    drop_early_answer();
+    samovar_current = samovar_take();
+    if (!samovar_current) {
+        samovar_serving_end(SAMOVAR_RUN_STOP);
+        return false;
+    }
+    if (!dispatch(handler)) {
+        samovar_serving_end(SAMOVAR_RUN_RESTART);
         zend_bailout();
+    }
+    return true;
+}
+
+/* ---- serve --------------------------------------------------------------------------------- */
+
+static void serve_all(samovar_handler *handler, zend_long every) {
+    samovar_serving_begin(handler, every);
+    while (samovar_serve_next(handler)) {
     }
 }
 
 ZEND_FUNCTION(Samovar_serve) {
-    zend_fcall_info info;
-    zend_fcall_info_cache cache;
+    samovar_handler handler = {.may_return = true};
     zend_long every = 0;
     ZEND_PARSE_PARAMETERS_START(1, 2)
-    Z_PARAM_FUNC(info, cache)
+    Z_PARAM_FUNC(handler.info, handler.cache)
     Z_PARAM_OPTIONAL
     Z_PARAM_LONG(every)
     ZEND_PARSE_PARAMETERS_END();
@@ -286,21 +308,21 @@ ZEND_FUNCTION(Samovar_serve) {
         zend_argument_value_error(2, "must be greater than or equal to 0");
         RETURN_THROWS();
     }
-    rollback_every = every;
-    handler_info = info;
-    handler_cache = cache;
     /* The handler must survive the frame that passed it. */
-    Z_TRY_ADDREF(handler_info.function_name);
-    wants_request = handler_cache.function_handler->common.num_args > 0;
+    Z_TRY_ADDREF(handler.info.function_name);
+    /* NULL: a method that __call() stands for. */
+    const zend_function *function = handler.cache.function_handler;
+    handler.wants_request = function && function->common.num_args > 0;
     if (samovar_current) {
         /* A worker that was not booted ahead has met serve() in a request: what the script has made
          * above is that visitor's, and nobody else's. The application's next worker boots ahead. */
         if (samovar_current->flags & SAMOVAR_APP) {
             samovar_met_checkpoint();
         }
-        serve_once();
+        /* For scripts other than the front controller: the handler answers the one request. */
+        samovar_call_handler(&handler);
     } else {
-        serve_all();
+        serve_all(&handler, every);
     }
-    zval_ptr_dtor(&handler_info.function_name);
+    zval_ptr_dtor(&handler.info.function_name);
 }

@@ -18,7 +18,7 @@ extern bool samovar_answered;
 void samovar_fill_request_info(const samovar_head *r);
 void samovar_note(const char *format, ...) ZEND_ATTRIBUTE_FORMAT(printf, 1, 2);
 extern const char *samovar_app_script, *samovar_root;
-/* PHP's heap may grow by this much before Samovar\serve() rolls back, bytes. */
+/* PHP's heap may grow by this much before a resident worker rolls back, bytes. */
 extern size_t samovar_growth_bytes_max;
 /* Output of above the checkpoint is the beginning of every answer. */
 void samovar_replay_early_output(void);
@@ -33,6 +33,8 @@ void samovar_request_headers(zval *array);
 void samovar_fill_filter_input(void);
 
 /* functions.c */
+/* The client's answer is complete now; false: it was before, or there is none. */
+bool samovar_finish_answer(void);
 extern zend_module_entry samovar_module_entry;
 void samovar_wrap_functions(void);
 /* The filter extension has its copy of this request's $_SERVER. */
@@ -65,8 +67,26 @@ void samovar_reset_session(void);
 
 /* resident.c */
 ZEND_FUNCTION(Samovar_serve);
-/* Samovar\serve() is taking requests. */
+/* What answers requests. */
+typedef struct {
+    zend_fcall_info info;
+    zend_fcall_info_cache cache;
+    bool wants_request; /* It is given a Samovar\Request. */
+    bool may_return;    /* What it returns is (part of) the answer. */
+} samovar_handler;
+/* The application is resident: from samovar_serving_begin() to samovar_serving_end(). */
 extern bool samovar_serving;
+/* Runs the warm-up requests and lets the image be taken; returns in each worker, and after each of
+ * its rollbacks. The handler must live until serving ends. */
+void samovar_serving_begin(samovar_handler *handler, zend_long rollback_every);
+/* Waits for a request and serves it. False: the server stops, and serving has ended. After a fatal
+ * error it has ended too, by a bailout. */
+bool samovar_serve_next(samovar_handler *handler);
+void samovar_serving_end(int outcome);
+/* Within samovar_serve_next(), but not waiting. */
+bool samovar_dispatching(void);
+/* Calls it for the request at hand, and reports what it throws. */
+void samovar_call_handler(samovar_handler *handler);
 /* SAMOVAR_RUN_*: how the last run ended. */
 extern int samovar_outcome;
 
@@ -94,6 +114,21 @@ void samovar_opcache_tick(void);
 /* connections.c */
 void samovar_connections_remember(void);
 void samovar_connections_end_transactions(void);
+
+/* frankenphp.c */
+ZEND_FUNCTION(frankenphp_handle_request);
+ZEND_FUNCTION(headers_send);
+ZEND_FUNCTION(frankenphp_response_headers);
+ZEND_FUNCTION(frankenphp_log);
+void samovar_frankenphp_startup(int module_number);
+/* The front controller is known to be a FrankenPHP worker script. */
+extern bool samovar_frankenphp_worker;
+/* A script that runs whole has had its one turn of frankenphp_handle_request(). */
+extern bool samovar_frankenphp_handled;
+/* How many requests such a script serves between two rollbacks, 0: it never rolls back. */
+extern zend_long samovar_frankenphp_rollback_every;
+/* Whether frankenphp_log() writes what is below FRANKENPHP_LOG_LEVEL_INFO. */
+extern bool samovar_log_debug;
 
 /* inclusion.c */
 extern const char *samovar_checkpoint_after;

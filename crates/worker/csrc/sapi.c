@@ -312,6 +312,9 @@ int samovar_php_startup(const samovar_options *options) {
     samovar_root = options->root;
     samovar_checkpoint_after = options->checkpoint_after;
     samovar_growth_bytes_max = options->growth_bytes_max;
+    samovar_frankenphp_worker = options->frankenphp_worker;
+    samovar_frankenphp_rollback_every = options->rollback_every;
+    samovar_log_debug = options->log_debug;
     /* One heap, whose end a rollback can put back. */
     mallopt(M_MMAP_MAX, 0);
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
@@ -425,6 +428,9 @@ static int run(const char *script, bool is_boot) {
     }
     if (samovar_below_checkpoint) {
         samovar_end_below();
+    }
+    if (samovar_serving) {
+        samovar_serving_end(SAMOVAR_RUN_ENDED); /* Its own loop, as FrankenPHP's workers have. */
     }
     samovar_unwatch_inclusions();
     php_request_shutdown(NULL);

@@ -40,6 +40,7 @@ enum {
 static zend_string *field_keys[FIELD_COUNT];
 static zend_string *key_content_type, *key_content_length, *key_scheme, *key_https, *key_gateway,
     *key_software, *key_remote_port, *key_server_port, *key_redirect_status, *key_self, *key_user;
+static zend_string *key_frankenphp, *value_one;
 static zend_string *value_http, *value_https, *value_on, *value_gateway, *value_software,
     *value_redirect_status;
 
@@ -132,6 +133,8 @@ void samovar_variables_startup(void) {
     key_redirect_status = interned("REDIRECT_STATUS");
     key_self = interned("PHP_SELF");
     key_user = interned("REMOTE_USER");
+    key_frankenphp = interned("FRANKENPHP_WORKER");
+    value_one = interned("1");
     value_http = interned("http");
     value_https = interned("https");
     value_on = interned("on");
@@ -244,13 +247,21 @@ static void put_boot(HashTable *to) {
     put_text(to, key_self, name, strlen(name));
 }
 
+/* Scripts beside the application are no workers. */
+static bool is_frankenphp_worker(const samovar_head *r) {
+    return samovar_frankenphp_worker && (!r || r->flags & SAMOVAR_APP);
+}
+
 void samovar_register_variables(zval *array) {
     HashTable *to = Z_ARRVAL_P(array);
     const samovar_head *r = samovar_current;
     uint32_t headers = r ? r->headers : 0;
-    zend_hash_extend(to, (uint32_t)environment_count + FIELD_COUNT + 13 + headers, 0);
+    zend_hash_extend(to, (uint32_t)environment_count + FIELD_COUNT + 14 + headers, 0);
     for (size_t i = 0; i < environment_count; i++) {
         put(to, environment[i].key, environment[i].value);
+    }
+    if (is_frankenphp_worker(r)) {
+        put(to, key_frankenphp, value_one);
     }
     if (!r) {
         put_boot(to);
@@ -295,6 +306,9 @@ static char *digits_of(int64_t number) {
  * those of samovar_register_variables() but for PHP_SELF. */
 char *samovar_getenv(const char *name, size_t len) {
     const samovar_head *r = samovar_current;
+    if (is_frankenphp_worker(r) && is_name(name, len, key_frankenphp)) {
+        return ZSTR_VAL(value_one);
+    }
     if (!r) {
         return NULL;
     }

@@ -18,6 +18,9 @@ struct RawOptions {
     root: *const c_char,
     checkpoint_after: *const c_char,
     growth_bytes_max: usize,
+    rollback_every: i64,
+    frankenphp_worker: bool,
+    log_debug: bool,
 }
 
 /// An opaque request head in the slot.
@@ -49,6 +52,8 @@ pub(crate) enum Outcome {
     Stop,
     /// It was resident until a fatal error.
     Restart,
+    /// It was resident until it ended by itself.
+    Ended,
 }
 
 impl Outcome {
@@ -56,6 +61,7 @@ impl Outcome {
         match code {
             1 => Outcome::Stop,
             2 => Outcome::Restart,
+            3 => Outcome::Ended,
             _ => Outcome::Done,
         }
     }
@@ -240,6 +246,9 @@ pub(crate) struct PhpOptions {
     pub(crate) root: CString,
     pub(crate) checkpoint_after: CString,
     pub(crate) growth_bytes_max: usize,
+    pub(crate) rollback_every: u32,
+    pub(crate) frankenphp_worker: bool,
+    pub(crate) log_debug: bool,
 }
 
 /// Starts the engine. The options are leaked: PHP points into them for ever.
@@ -252,6 +261,9 @@ pub(crate) fn php_startup(options: PhpOptions) -> Result<(), &'static str> {
         root: options.root.as_ptr(),
         checkpoint_after: options.checkpoint_after.as_ptr(),
         growth_bytes_max: options.growth_bytes_max,
+        rollback_every: options.rollback_every.into(),
+        frankenphp_worker: options.frankenphp_worker,
+        log_debug: options.log_debug,
     };
     // SAFETY: all strings live for ever; called once, before any other PHP call, on the only thread.
     match unsafe { samovar_php_startup(&raw const raw) } {
@@ -415,6 +427,33 @@ unsafe extern "C" fn samovar_log(message: *const c_char, len: usize, id: *const 
     // SAFETY: boundary.h: `id` is NUL-terminated.
     let id = unsafe { CStr::from_ptr(id) }.to_string_lossy();
     log::write(&message, &id);
+}
+
+/// `samovar_event` of boundary.h.
+#[repr(C)]
+struct RawEvent {
+    level: *const c_char,
+    message: *const c_char,
+    message_len: usize,
+    context: *const c_char,
+    context_len: usize,
+    request_id: *const c_char,
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn samovar_log_event(event: *const RawEvent) {
+    // SAFETY: boundary.h: a live struct.
+    let event = unsafe { &*event };
+    // SAFETY: boundary.h: NUL-terminated.
+    let level = unsafe { CStr::from_ptr(event.level) }.to_string_lossy();
+    // SAFETY: boundary.h: NUL-terminated.
+    let id = unsafe { CStr::from_ptr(event.request_id) }.to_string_lossy();
+    // SAFETY: boundary.h: `message` has `message_len` bytes.
+    let message = unsafe { slice(event.message, event.message_len) };
+    // SAFETY: boundary.h: `context` has `context_len` bytes.
+    let context = unsafe { slice(event.context, event.context_len) };
+    let (message, context) = (String::from_utf8_lossy(message), String::from_utf8_lossy(context));
+    log::write_event(&level, &message, &context, &id);
 }
 
 /// Without an exchange there is a warm-up request, or a process that a request has forked: nobody reads what it

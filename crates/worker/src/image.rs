@@ -80,10 +80,12 @@ pub(crate) fn run(process: ImageProcess, rehearsed: bool) -> ! {
     let outcome = boundary::php_boot(Place::Image);
     if let Some((process, _)) = here() {
         process.say(Verdict::Failed);
-    } else if outcome == Outcome::Restart {
-        boundary::leave(LeaveReason::Fatal);
     } else {
-        boundary::php_shutdown();
+        match outcome {
+            Outcome::Restart => boundary::leave(LeaveReason::Fatal),
+            Outcome::Ended => boundary::leave(LeaveReason::End),
+            Outcome::Stop | Outcome::Done => boundary::php_shutdown(),
+        }
     }
     // SAFETY: ends the process; the template's copies must not be dropped here.
     unsafe { libc::_exit(0) }

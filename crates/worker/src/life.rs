@@ -39,6 +39,9 @@ const LATER: Duration = Duration::from_secs(10);
 /// but by its next request (which then shows the error).
 const RESTARTS_MAX: u32 = 3;
 
+/// An application that has served for so long does not fail "again and again".
+const CALM: Duration = Duration::from_secs(1);
+
 /// Runs until the server stops.
 pub(crate) fn run(ring: Ring, index: usize, me: Incarnation, role: Role, mut wish: Wish) {
     let born = Instant::now();
@@ -47,6 +50,7 @@ pub(crate) fn run(ring: Ring, index: usize, me: Incarnation, role: Role, mut wis
     let mut boot = role == Role::Boot;
     let mut restarts = 0;
     loop {
+        let begun = Instant::now();
         let outcome = if boot {
             boundary::report(WorkerState::Booting);
             boundary::php_boot(Place::Worker)
@@ -67,8 +71,9 @@ pub(crate) fn run(ring: Ring, index: usize, me: Incarnation, role: Role, mut wis
         }
         match outcome {
             Outcome::Stop => return,
+            Outcome::Ended => boundary::leave(LeaveReason::End),
             Outcome::Restart => {
-                restarts += 1;
+                restarts = if begun.elapsed() < CALM { restarts + 1 } else { 1 };
                 boot = restarts <= RESTARTS_MAX;
                 boundary::report_script_model(lanes);
                 if !boot {

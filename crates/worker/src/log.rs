@@ -22,22 +22,50 @@ pub(crate) fn silence() {
 
 /// Writes one line in one system call, so that lines of several workers do not mix.
 pub(crate) fn write(message: &str, request_id: &str) {
+    let line = Line { level: "", message: cut(message), context: "", request_id };
+    put(&line);
+}
+
+/// The same with a level and an object in JSON, which may be empty.
+pub(crate) fn write_event(level: &str, message: &str, context: &str, request_id: &str) {
+    let context =
+        if context.len() > MESSAGE_BYTES_MAX { r#"{"context":"too long"}"# } else { context };
+    put(&Line { level, message: cut(message), context, request_id });
+}
+
+fn cut(message: &str) -> &str {
+    message[..message.floor_char_boundary(message.len().min(MESSAGE_BYTES_MAX))].trim_end()
+}
+
+struct Line<'a> {
+    /// Empty for PHP's own messages, which say it in words.
+    level: &'a str,
+    message: &'a str,
+    context: &'a str,
+    request_id: &'a str,
+}
+
+fn put(line: &Line) {
     if SILENT.load(Ordering::Relaxed) {
         return;
     }
-    let cut = message.floor_char_boundary(message.len().min(MESSAGE_BYTES_MAX));
-    let line = format_line(message[..cut].trim_end(), request_id, SystemTime::now());
+    let line = format_line(line, JSON.load(Ordering::Relaxed), SystemTime::now());
     // SAFETY: a live buffer with its length; a failing standard error has nobody to be told.
     unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
 }
 
-fn format_line(message: &str, request_id: &str, now: SystemTime) -> String {
+fn format_line(line: &Line, json: bool, now: SystemTime) -> String {
+    let Line { level, message, context, request_id } = *line;
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     let time = utc(since.as_secs());
     let pid = std::process::id();
-    if JSON.load(Ordering::Relaxed) {
+    if json {
+        let level =
+            if level.is_empty() { String::new() } else { format!("\"level\":\"{level}\",") };
+        let context =
+            if context.is_empty() { String::new() } else { format!(",\"context\":{context}") };
         return format!(
-            "{{\"timestamp\":\"{time}.{:03}Z\",\"target\":\"php\",\"pid\":{pid},\"request_id\":\"{}\",\"message\":\"{}\"}}\n",
+            "{{\"timestamp\":\"{time}.{:03}Z\",{level}\"target\":\"php\",\"pid\":{pid},\"request_id\":\"{}\",\"message\":\"{}\"{context}}}\n",
             since.subsec_millis(),
             escape(request_id),
             escape(message)
@@ -45,9 +73,11 @@ fn format_line(message: &str, request_id: &str, now: SystemTime) -> String {
     }
     let id =
         if request_id.is_empty() { String::new() } else { format!(" request_id={request_id}") };
+    let level = if level.is_empty() { String::new() } else { format!(" [{level}]") };
+    let context = if context.is_empty() { String::new() } else { format!(" {context}") };
     // Line breaks of a message stay visible, but do not begin a forged log line.
     format!(
-        "{time}.{:03}Z php pid={pid}{id} {}\n",
+        "{time}.{:03}Z php pid={pid}{id}{level} {}{context}\n",
         since.subsec_millis(),
         message.replace('\n', "\n    ")
     )
@@ -104,8 +134,19 @@ mod tests {
     }
 
     #[test]
+    fn an_event_has_its_level_and_context() {
+        let line = Line { level: "warn", message: "m", context: "{\"a\":1}", request_id: "" };
+        let text = format_line(&line, false, UNIX_EPOCH);
+        assert!(text.ends_with(" [warn] m {\"a\":1}\n"), "{text}");
+        let json = format_line(&line, true, UNIX_EPOCH);
+        assert!(json.contains("Z\",\"level\":\"warn\",\"target\""), "{json}");
+        assert!(json.ends_with("\"message\":\"m\",\"context\":{\"a\":1}}\n"), "{json}");
+    }
+
+    #[test]
     fn a_message_cannot_forge_a_line() {
-        let line = format_line("a\nb", "id", UNIX_EPOCH);
+        let line = Line { level: "", message: "a\nb", context: "", request_id: "id" };
+        let line = format_line(&line, false, UNIX_EPOCH);
         assert_eq!(line.matches('\n').count(), 2);
         assert!(line.contains("\n    b\n"));
         assert_eq!(escape("a\"\\\n\u{1}"), "a\\\"\\\\\\n\\u0001");

@@ -22,14 +22,18 @@ pub(crate) struct Options {
     pub(crate) warmup: Vec<String>,
     /// Whether the boot that is kept comes after one for the caches.
     pub(crate) rehearse: bool,
-    /// Growth of PHP's heap after which `Samovar\serve` rolls back.
+    /// Growth of PHP's heap after which a resident worker rolls back.
     pub(crate) growth_bytes_max: usize,
+    /// Requests after which a `FrankenPHP` worker script rolls back, 0: never.
+    pub(crate) rollback_every: u32,
     /// php.ini instead of the built-in one.
     pub(crate) php_ini: Option<String>,
     /// Settings stronger than php.ini, as ini lines.
     pub(crate) ini_entries: String,
     /// Log lines as JSON.
     pub(crate) json_log: bool,
+    /// What `frankenphp_log` is told for debugging is logged.
+    pub(crate) debug_log: bool,
 }
 
 pub(crate) enum Invocation {
@@ -48,16 +52,19 @@ samovar-php: the worker process of Samovar; `samovar serve` starts it.
   --checkpoint-after FILE  place a checkpoint after FILE was first included
   --warmup TARGET        a request before the image is taken; may be repeated
   --no-rehearsal         boot once, not first for the caches
-  --growth-bytes-max N   growth of the heap after which serve() rolls back
+  --growth-bytes-max N   growth of the heap after which a resident worker rolls back
+  --rollback-every N     requests after which a FrankenPHP worker script rolls back
   --php-ini FILE         php.ini instead of the built-in one
   --define KEY=VALUE     a setting stronger than php.ini; may be repeated
-  --json-log             log lines as JSON";
+  --json-log             log lines as JSON
+  --debug-log            log what frankenphp_log() is told for debugging";
 
 pub(crate) fn parse() -> Result<Invocation, lexopt::Error> {
     let (mut channel, mut ring, mut bell) = (None, None, None);
     let (mut app, mut php_ini, mut json_log) = (String::new(), None, false);
     let (mut root, mut checkpoint_after, mut warmup) = (String::new(), String::new(), Vec::new());
     let (mut growth_bytes_max, mut rehearse) = (usize::MAX / 2, true);
+    let (mut rollback_every, mut debug_log) = (0, false);
     let mut ini_entries = String::new();
     let mut parser = lexopt::Parser::from_env();
     while let Some(arg) = parser.next()? {
@@ -71,9 +78,11 @@ pub(crate) fn parse() -> Result<Invocation, lexopt::Error> {
             Long("warmup") => warmup.push(parser.value()?.string()?),
             Long("no-rehearsal") => rehearse = false,
             Long("growth-bytes-max") => growth_bytes_max = parser.value()?.parse()?,
+            Long("rollback-every") => rollback_every = parser.value()?.parse()?,
             Long("php-ini") => php_ini = Some(parser.value()?.string()?),
             Long("define") => ini_entries.push_str(&ini::line(&parser.value()?.string()?)),
             Long("json-log") => json_log = true,
+            Long("debug-log") => debug_log = true,
             Long("version") => {
                 let text = format!(
                     "samovar-php {} (PHP {})",
@@ -96,9 +105,11 @@ pub(crate) fn parse() -> Result<Invocation, lexopt::Error> {
         warmup,
         rehearse,
         growth_bytes_max,
+        rollback_every,
         php_ini,
         ini_entries,
         json_log,
+        debug_log,
     }))
 }
 

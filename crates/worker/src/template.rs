@@ -35,7 +35,9 @@ pub(crate) fn run(options: Options) -> Result<(), Box<dyn std::error::Error>> {
     os::close_others(&[&options.channel, &options.ring, &options.bell].map(AsRawFd::as_raw_fd));
     os::stdout_to_stderr();
     let ring = Ring::attach(options.ring, options.bell)?;
-    let boots = !options.checkpoint_after.is_empty() || boots_ahead(&options.app);
+    let frankenphp_worker = is_frankenphp_worker(&options.app);
+    let boots =
+        !options.checkpoint_after.is_empty() || frankenphp_worker || boots_ahead(&options.app);
     warmup::prepare(&options.warmup, &options.app, &options.root);
     boundary::php_startup(PhpOptions {
         ini_file: options.php_ini.map(CString::new).transpose()?,
@@ -44,6 +46,9 @@ pub(crate) fn run(options: Options) -> Result<(), Box<dyn std::error::Error>> {
         root: CString::new(options.root)?,
         checkpoint_after: CString::new(options.checkpoint_after)?,
         growth_bytes_max: options.growth_bytes_max,
+        rollback_every: options.rollback_every,
+        frankenphp_worker,
+        log_debug: options.debug_log,
     })?;
     let (loaded, built) = (boundary::php_version(), boundary::php_built_for());
     if loaded != built {
@@ -188,8 +193,8 @@ impl Template {
             Some(Verdict::Script) => Image::Script,
             Some(Verdict::Failed) | None => {
                 log::write(
-                    "PHP Samovar: the front controller's boot ended without Samovar\\serve() or \
-                     Samovar\\checkpoint(); requests run it whole",
+                    "PHP Samovar: the front controller's boot ended without Samovar\\serve(), \
+                     Samovar\\checkpoint() or frankenphp_handle_request(); requests run it whole",
                     "",
                 );
                 Image::Failed { since: Instant::now() }
@@ -274,15 +279,29 @@ impl Template {
 /// Whether the front controller's own text calls or imports `Samovar\serve` or `Samovar\checkpoint`: then workers boot
 /// it before their first request. One that calls it from an included file is found out by its first request.
 fn boots_ahead(app: &str) -> bool {
+    let text = script_text(app);
+    names(&text, b"samovar\\serve")
+        || names(&text, b"samovar\\checkpoint")
+        || mentions(&text, b"samovar\\runtime\\")
+        || (mentions(&text, b"autoload_runtime.php") && runtime_is(b"samovar\\runtime\\"))
+}
+
+/// Whether the front controller is a worker script for `FrankenPHP`: its text calls `frankenphp_handle_request`, or
+/// includes what does (Laravel Octane's worker; Symfony's runtime of php-runtime), or the environment says so.
+fn is_frankenphp_worker(app: &str) -> bool {
+    let text = script_text(app);
+    let says_so = std::env::var_os("FRANKENPHP_WORKER").is_some_and(|v| !v.is_empty() && v != "0");
+    says_so && !app.is_empty()
+        || names(&text, b"frankenphp_handle_request")
+        || mentions(&text, b"octane/bin/frankenphp-worker.php")
+        || (mentions(&text, b"autoload_runtime.php") && runtime_is(b"runtime\\frankenphpsymfony\\"))
+}
+
+/// The front controller's own text; empty for none, and for one too long to be looked through.
+fn script_text(app: &str) -> Vec<u8> {
     const SCRIPT_BYTES_MAX: u64 = 1 << 20;
     let small = std::fs::metadata(app).is_ok_and(|m| m.len() <= SCRIPT_BYTES_MAX);
-    small
-        && std::fs::read(app).is_ok_and(|text| {
-            names(&text, b"samovar\\serve")
-                || names(&text, b"samovar\\checkpoint")
-                || mentions(&text, b"samovar\\runtime\\")
-                || (mentions(&text, b"autoload_runtime.php") && runtime_is_ours())
-        })
+    if small { std::fs::read(app).unwrap_or_default() } else { Vec::new() }
 }
 
 /// The Composer package's own functions call one of the two.
@@ -291,10 +310,9 @@ fn mentions(text: &[u8], name: &[u8]) -> bool {
 }
 
 /// Symfony's runtime component takes the class that runs the application from here.
-fn runtime_is_ours() -> bool {
-    std::env::var("APP_RUNTIME").is_ok_and(|class| {
-        mentions(class.trim_start_matches('\\').as_bytes(), b"samovar\\runtime\\")
-    })
+fn runtime_is(namespace: &[u8]) -> bool {
+    std::env::var("APP_RUNTIME")
+        .is_ok_and(|class| mentions(class.trim_start_matches('\\').as_bytes(), namespace))
 }
 
 fn names(text: &[u8], name: &[u8]) -> bool {
@@ -324,6 +342,30 @@ mod tests {
             ["", "<?php echo 'Samovar\\serve';", "samovar\\serve", "<?php Samovar\\server(1);"]
         {
             assert!(!names(text.as_bytes(), b"samovar\\serve"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_worker_script_for_frankenphp_is_seen() {
+        let is_worker = |text: &str| {
+            let folder = std::env::temp_dir();
+            let file = folder.join(format!("samovar-worker-script-{}.php", std::process::id()));
+            std::fs::write(&file, text).expect("a temporary file");
+            let found = is_frankenphp_worker(&file.to_string_lossy());
+            std::fs::remove_file(&file).expect("our own file");
+            found
+        };
+        for text in [
+            "<?php while (frankenphp_handle_request($handler)) {}",
+            "<?php do { $on = \\FrankenPHP_handle_request ($h); } while ($on);",
+            "<?php require __DIR__.'/../vendor/laravel/octane/bin/frankenphp-worker.php';",
+        ] {
+            assert!(is_worker(text), "{text}");
+        }
+        for text in
+            ["", "<?php function_exists('frankenphp_handle_request');", "<?php frankenphp_log('');"]
+        {
+            assert!(!is_worker(text), "{text}");
         }
     }
 }

@@ -127,7 +127,7 @@ $cases = [
     'assert-options' => fn () => $show(ini_get('assert.exception'), ini_set('assert.exception', '0')),
     'time-limit' => fn () => $show(ini_get('max_execution_time'), set_time_limit(5), ini_get('max_execution_time')),
     'functions' => fn () => $show(array_map('function_exists', [
-        'getallheaders', 'apache_request_headers', 'apache_response_headers', 'fastcgi_finish_request',
+        'getallheaders', 'apache_request_headers', 'fastcgi_finish_request',
         'header_register_callback', 'cli_set_process_title', 'dl', 'apache_setenv', 'virtual',
     ])),
     'extensions' => function () use ($show): void {

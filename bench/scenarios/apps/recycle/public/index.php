@@ -1,0 +1,14 @@
+<?php
+
+declare(strict_types=1);
+
+// For php-fpm: it forgets the leak with each request, and boots for it each time.
+
+use function Samovar\Bench\Bootstrap\answer;
+use function Samovar\Bench\Recycle\leak;
+
+require dirname(__DIR__) . '/leak.php';
+$container = require dirname(__DIR__, 4) . '/apps/bootstrap/boot.php';
+
+echo answer($container);
+leak(true);

@@ -1,0 +1,89 @@
+#!/usr/bin/python3
+"""PSR-7 objects against plain superglobals: one handler, resident, reached in different ways; classic ones beside it.
+
+  bench/scenarios/psr7.py [--workloads hello,echo] [--output DIR]
+
+php-fpm           classic, with superglobals: what the gains are counted from
+script            the same by Samovar's script model
+superglobals      Samovar\\serve(function () { … }): $_SERVER, php://input, header(), echo
+PSR-7             Samovar\\Runtime\\Psr15\\serve($handler): objects over the native request, read when asked for
+PSR-7 by Guzzle   ServerRequest::fromGlobals() over superglobals, as where a server has no request of its own
+native            Samovar\\serve(function (Samovar\\Request $request) { … })
+"""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import dataclasses  # noqa: E402: the suite is beside this folder
+
+from suite import figures, report, scenario  # noqa: E402
+
+WORKLOADS = ("hello", "echo")
+APP = scenario.SCENARIO_APPS / "psr7"
+PACKAGES = ("php-psr-http-message", "php-psr-http-factory", "php-guzzlehttp-psr7")
+ARTICLE = {"psr15": "+17 %", "superglobals": "less"}
+# The words are all that there is of it here; how they are read is said with the table.
+QUOTE = ('Issue 4 quotes of the article: "PSR-7 objects against plain superglobals (then +17 % against less)". '
+         "It is read as gains in requests/s over the classic model.")
+CLASSIC = ("php-fpm", "script")  # The first that was measured is what gains are counted from.
+
+
+def main():
+    made = scenario.parser(__doc__)
+    made.add_argument("--workloads", default=",".join(WORKLOADS), metavar="A,B", help="of both: %(default)s")
+    asked = made.parse_args()
+    unknown = set(asked.workloads.split(",")) - set(WORKLOADS)
+    if unknown:
+        made.error(f"unknown workloads: {', '.join(sorted(unknown))}")
+    scenario.run("psr7", asked, measure_all, table)
+
+
+def kinds():
+    found = [scenario.php_fpm(), scenario.samovar("script", "script, superglobals", "fpm"),
+             scenario.samovar("superglobals", "resident, superglobals", "resident"),
+             scenario.samovar("psr15", "resident, PSR-7", "psr15"),
+             scenario.samovar("guzzle", "resident, PSR-7 by Guzzle from superglobals", "guzzle"),
+             scenario.samovar("native", "resident, native request", "native")]
+    return [kind for kind in found if kind]
+
+
+def measure_all(lab, results):
+    for name in lab.asked.workloads.split(","):
+        found = scenario.workload(scenario.APPS / name, psr15=APP / f"{name}-psr15.php",
+                                  guzzle=APP / f"{name}-guzzle.php")
+        lab.contest(dataclasses.replace(found, packages=(*found.packages, *PACKAGES)), kinds(), results)
+
+
+def table(raw):
+    parts = [scenario.heading(raw, "PSR-7 objects against superglobals")]
+    parts += [f"**{name}**: {record['description']}\n\n{workload_table(record)}"
+              for name, record in raw["results"].items()]
+    return "\n\n".join([*parts, QUOTE])
+
+
+def workload_table(record):
+    base = next(filter(None, (scenario.measured(record, key) for key in CLASSIC)), None)
+    plain = scenario.measured(record, "superglobals")
+    return report.table(
+        ["way", "CPU µs/request (min–max)", "+ over superglobals, µs", "requests/s", "gain over classic",
+         "the article's gain", "against superglobals", "p50 ms", "p99 ms", "errors"],
+        [line(key, server, scenario.measured(record, key), base, plain) for key, server in record["servers"].items()])
+
+
+def line(key, server, found, base, plain):
+    if found is None:
+        return [server["title"], scenario.error_of(server), *[""] * 8]
+    over, against = "", ""
+    if key not in (*CLASSIC, "superglobals"):
+        over = report.signed(figures.difference(figures.middle(found, "cpu_us"), figures.middle(plain, "cpu_us")))
+        against = scenario.percent(scenario.gain(found, plain))
+    return [server["title"], report.with_spread(found["cpu_us"]), over, report.number(figures.middle(found, "rate"), 0),
+            "" if found == base else scenario.percent(scenario.gain(found, base)), ARTICLE.get(key, ""), against,
+            report.milliseconds(figures.middle(found, "p50")), report.milliseconds(figures.middle(found, "p99")),
+            str(found["errors"] + found["hung"])]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""bench/scenarios: recorded figures -> tables; options; which entries a workload has. Without servers."""
+
+import argparse
+import pathlib
+import tempfile
+import unittest
+
+from scenarios import bootstrap, growth, preload, psr7, recycle
+from suite import scenario
+
+
+def server(title, cpu=None, rate=1000.0, error=None, **more):
+    rounds = [] if cpu is None else [{
+        "pass": "closed", "connections": 64, "cpu_us": cpu, "rate": rate, "requests": 300, "hung": 1,
+        "errors": {"io": 1}, "pss_kib": 2048, "uss_kib": 1024,
+        "latency_us": {"p50": 1000, "p90": 1500, "p99": 2000, "p999": 3000}}]
+    return {"title": title, "group": "samovar", "note": "", "error": error, "commands": [], "rounds": rounds, **more}
+
+
+def raw(results, **settings):
+    return {"complete": True, "started": "2026-11-21T10:00:00+00:00", "command": "bench/scenarios/x.py",
+            "settings": {"rounds": 3, "seconds": 3.0, "workers": 2, "connections": 64, **settings},
+            "versions": {"php": "8.2.35"}, "results": results,
+            "machine": {"cores": 2, "cpu": "A CPU", "memory_mib": 24576, "kernel": "6.18", "distribution": "Debian"}}
+
+
+def record(**servers):
+    return {"description": "an application", "servers": servers}
+
+
+def cells(table, title):
+    """The cells of the row that begins with the title."""
+    row = next(line for line in table.splitlines() if line.startswith(f"| {title} |"))
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
+class Gains(unittest.TestCase):
+    def test_more_requests_and_less_cpu_are_both_gains(self):
+        found = record(a=server("a", 100, 1000.0), b=server("b", 80, 1100.0))
+        a, b = (scenario.measured(found, key) for key in "ab")
+        self.assertAlmostEqual(scenario.gain(b, a), 0.1)
+        self.assertAlmostEqual(scenario.gain(b, a, "cpu_us"), 0.25)
+        self.assertIsNone(scenario.gain(b, None))
+        self.assertEqual([scenario.percent(value) for value in (0.1, -0.25, None)], ["+10 %", "-25 %", "–"])
+
+    def test_what_was_not_measured_is_none(self):
+        found = record(a=server("a"))
+        self.assertEqual((scenario.measured(found, "a"), scenario.measured(found, "b")), (None, None))
+
+    def test_an_error_is_one_cell(self):
+        self.assertEqual(scenario.error_of({"error": "a\n| b"}), "**error**: a / b")
+        self.assertEqual(scenario.error_of({"error": None}), "**error**: not measured")
+
+
+class Tables(unittest.TestCase):
+    def test_bootstrap_is_what_a_way_costs_over_resident(self):
+        table = bootstrap.table(raw({"symfony": record(**{
+            "php-fpm": server("nginx + php-fpm", 500), "resident": server("resident", 100),
+            "checkpoint": server("checkpoint", error="does not start")})}))
+        self.assertEqual(cells(table, "nginx + php-fpm")[2:5], ["500 (500–500)", "+400", "5.00"])
+        self.assertEqual(cells(table, "nginx + php-fpm")[-1], "2")
+        self.assertIn("does not start", cells(table, "checkpoint")[2])
+
+    def test_preload_stands_beside_its_twin_and_the_article(self):
+        table = preload.table(raw({"symfony": {**record(**{
+            "classic": server("Samovar", 100, 1000.0), "classic-preload": server("Samovar, preloaded", 80, 1200.0)}),
+            "classes": [12]}}))
+        self.assertIn("12 files preloaded", table)
+        self.assertEqual(cells(table, "Samovar, preloaded")[3:6], ["+20 %", "+25 %", "+10 %"])
+        self.assertEqual(cells(table, "Samovar")[3:6], ["", "", ""])
+
+    def test_psr7_is_compared_with_script_and_with_superglobals(self):
+        table = psr7.table(raw({"echo": record(
+            script=server("script", 50, 1000.0), superglobals=server("superglobals", 20, 2000.0),
+            psr15=server("PSR-7", 30, 1500.0))}))
+        self.assertEqual(cells(table, "PSR-7")[2:7], ["+10.0", "1,500", "+50 %", "+17 %", "-25 %"])
+        self.assertEqual(cells(table, "superglobals")[4:7], ["+100 %", "less", ""])
+
+    def test_growth_has_words_and_three_readings(self):
+        readings = [{"requests": n, "refork_total": 0, "rollbacks_total": n + 1, "rollback_us_p50": 20.5,
+                     "rollback_us_p99": 99.0, "tree": {"pss_kib": 20480}, "workers": {
+                         "7": {"pss_kib": 9216, "uss_kib": 1024, "descriptors": 9, "mappings": 700, "hot_pages": 70}}}
+                    for n in range(8)]
+        result = {"title": "checkpoint", "error": None, "readings": readings, "errors": 0, "hung": 0,
+                  "image": {"bytes": 5 << 20, "mode": "shared", "boot_ms": 30.5}}
+        table = growth.table(raw({"checkpoint": result, "script": {
+            "title": "script", "error": "gone", "image": None, "readings": []}}))
+        self.assertIn("- checkpoint: nothing grows, 7 requests; image 5.0 MiB (shared), booted in 30.5 ms", table)
+        self.assertIn("- script: **error**: gone", table)
+        self.assertEqual(cells(table, "checkpoint")[2:8], ["20.0", "9.0", "1.0", "9.0", "700.0", "70.0"])
+        self.assertEqual(cells(table, "checkpoint")[8:], ["0", "20.5", "99.0"])
+        self.assertEqual(table.count("| checkpoint |"), 3)
+
+    def test_recycling_counts_what_was_recycled_and_lost(self):
+        status = {"worker_restarts_total": 0, "image": {"rollbacks_total": 401, "refork_total": 0}}
+        table = recycle.table(raw({
+            "recycle": record(**{"no-leak": server("no leak", 30), "rollback": server("rollback", 45, status=status)}),
+            "births": {"a": {"title": "resident", "error": None, "ms": [7.0, 9.0, 8.0]},
+                       "b": {"title": "checkpoint", "error": "gone", "ms": []}}}))
+        self.assertEqual(cells(table, "rollback")[3], "1.50")
+        self.assertEqual(cells(table, "rollback")[7:], ["401 rollbacks", "2", "2.0"])
+        self.assertEqual(cells(table, "no leak")[7], "–")
+        self.assertEqual(cells(table, "resident")[1:], ["8.0", "7.0–9.0", "3"])
+        self.assertIn("gone", cells(table, "checkpoint")[1])
+
+    def test_an_interrupted_run_says_so(self):
+        for made in (bootstrap, preload, psr7, growth, recycle):
+            self.assertIn("Interrupted", made.table({**raw({}), "complete": False}))
+
+
+class Inputs(unittest.TestCase):
+    def test_further_entries_are_whole_paths(self):
+        with tempfile.TemporaryDirectory() as folder:
+            own = pathlib.Path(folder) / "own.php"
+            own.write_text("<?php\n")
+            found = scenario.workload(scenario.APPS / "hello", own=own)
+        self.assertEqual(found.entry("own"), own.resolve())
+        self.assertIn("resident", found.entries)
+
+    def test_every_scenario_s_files_are_there(self):
+        wanted = [(scenario.APPS / name, scenario.SCENARIO_APPS / f"bootstrap/{name}.php")
+                  for name in bootstrap.WORKLOADS]
+        wanted += [(scenario.APPS / name, psr7.APP / f"{name}-{way}.php")
+                   for name in psr7.WORKLOADS for way in ("psr15", "guzzle")]
+        for folder, file in wanted:
+            self.assertTrue(scenario.workload(folder, own=file).entry("own").is_file(), file)
+        for _, _, folder, entry in growth.SERVERS:
+            self.assertTrue(scenario.workload(folder).entry(entry).is_file(), folder)
+        for _, _, folder, entry, _ in recycle.BIRTHS:
+            self.assertTrue(scenario.workload(folder).entry(entry).is_file(), folder)
+
+    def test_a_growth_limit_is_so_many_requests_worth(self):
+        self.assertEqual(recycle.growth_bytes(300), 30_000_000)
+        self.assertEqual(recycle.growth_bytes(1), 1 << 20)
+        self.assertEqual(recycle.positive("7"), 7)
+        for text in ("0", "-1", "x"):
+            with self.assertRaises(argparse.ArgumentTypeError):
+                recycle.positive(text)
+
+    def test_recyclings_of_a_server_that_counts_none(self):
+        self.assertIsNone(recycle.recycled({}))
+        self.assertEqual(recycle.recycled({"status": {"worker_restarts_total": 2}}),
+                         {"rollbacks": 0, "forks": 0, "restarts": 2})
+
+
+if __name__ == "__main__":
+    unittest.main()
