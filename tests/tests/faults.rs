@@ -312,8 +312,11 @@ fn an_application_that_kills_its_process_is_502_until_it_is_mended() {
     // The boot ahead dies in a process of its own; then each request runs the script, as in php-fpm.
     server.wait_for_log("the front controller's boot ended without");
     assert_eq!(server.get("/").status, 502);
-    let restarts = server.status()["worker_restarts_total"].as_u64().expect("a number");
-    assert!((3..60).contains(&restarts), "one for each attempt, with growing pauses: {restarts}");
+    // The client may have its answer before the supervisor has counted the last death.
+    let restarts = eventually("a restart for each attempt", || {
+        server.status()["worker_restarts_total"].as_u64().filter(|restarts| *restarts >= 3)
+    });
+    assert!(restarts < 60, "with growing pauses: {restarts}");
     std::fs::write(&file, "<?php Samovar\\serve(function () { echo 'up'; });").expect("our file");
     eventually("the mended application", || (server.get("/").text() == "up").then_some(()));
     server.stop();
