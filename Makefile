@@ -50,7 +50,7 @@ whole: build ## whole-server tests, beside nginx + php-fpm
 	$(CARGO) test --locked -p samovar-tests
 
 php: build ## tests of the Composer package samovar/runtime
-	cd php && phpunit --no-interaction --colors=never
+	cd php && phpunit --no-interaction --colors=never --fail-on-skipped
 
 deny: ## licences and sources of the dependencies (needs cargo-deny)
 	$(CARGO) deny --locked check licenses bans sources

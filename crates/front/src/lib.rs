@@ -15,7 +15,7 @@
 //! | deliver | `deliver`: answer head and body for hyper; `error_page`: the front's own answers |
 //! | record | `record`: access log; `counters` |
 //!
-//! `front` wires them up and `shared` is what they share. Everything is bounded by a named limit.
+//! `front` wires them up, `shared` is what they share, and `scheduling` lets its thread give way to workers. Everything is bounded by a named limit.
 
 mod accept;
 mod bell;

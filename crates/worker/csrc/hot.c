@@ -171,7 +171,7 @@ static void note_dirty(image_survivors *s, const image_region *r, char *from, co
 typedef void visitor(image_survivors *s, const image_region *r, char *from, const char *to);
 
 /* Ranges and regions are both in order. */
-static void for_each_dirty(image_survivors *s, uint32_t count, visitor *visit) {
+static void for_each_part(image_survivors *s, uint32_t count, visitor *visit) {
     const image_table *t = samovar_image;
     for (uint32_t i = 0, at = 0; i < count && at < t->region_count;) {
         const image_region *r = &t->regions[at];
@@ -197,7 +197,7 @@ static void note_free(image_survivors *s, const image_region *r, char *from, con
 
 static void find_free(image_survivors *s, char *from, const char *to) {
     s->ranges[0] = (address_range){(uintptr_t)from, (uintptr_t)to};
-    for_each_dirty(s, 1, note_free);
+    for_each_part(s, 1, note_free);
 }
 
 /* ---- the worker's own part of the image ---------------------------------------------------- */
@@ -231,7 +231,7 @@ static void take_own(image_survivors *s, const image_region *r, char *from, cons
 
 static void take_all_own(void *argument) {
     own_part *job = argument;
-    for_each_dirty(job->survivors, job->survivors->range_count, take_own);
+    for_each_part(job->survivors, job->survivors->range_count, take_own);
 }
 
 /* ---- the two ends -------------------------------------------------------------------------- */
@@ -268,6 +268,9 @@ static bool settle_own(image_survivors *s) {
         *job = (own_part){s, file, 0, room, view != MAP_FAILED};
         own = job;
         done = samovar_run_aside(take_all_own, job) && job->done;
+    }
+    if (job) {
+        syscall(SYS_munmap, job, sizeof *job);
     }
     if (file >= 0) {
         syscall(SYS_close, file);
@@ -326,7 +329,7 @@ void samovar_hot_restore(image_survivors *s, bool touched) {
         if (!scan(s, &s->range_count)) {
             samovar_leave_for(LEAVE_MAPPING);
         }
-        for_each_dirty(s, s->range_count, note_dirty);
+        for_each_part(s, s->range_count, note_dirty);
     }
     if (sampled) {
         sample(s);

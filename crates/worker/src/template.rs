@@ -204,8 +204,8 @@ impl Template {
             self.fork_booted(index, me)?;
         }
         if matches!(self.image, Image::Ready { .. }) {
-            // From now on this process only passes orders on.
-            os::release_clean_pages()?;
+            // From now on this process only passes orders on. It works as well with its pages.
+            let _ = os::release_clean_pages();
         }
         Ok(())
     }
