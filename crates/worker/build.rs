@@ -4,8 +4,9 @@
 
 use std::process::Command;
 
-const SOURCES: [&str; 22] = [
+const SOURCES: [&str; 23] = [
     "sapi.c",
+    "console.c",
     "variables.c",
     "user_ini.c",
     "functions.c",

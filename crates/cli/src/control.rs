@@ -5,7 +5,7 @@
 
 use anyhow::{Context, Result, bail};
 use samovar_front::FrontHandle;
-use samovar_supervisor::{Handle, Report};
+use samovar_supervisor::{Command, ConsoleLine, Handle, Report};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -42,6 +42,9 @@ pub(crate) struct Status {
     /// `null` while no application has been booted ahead.
     pub(crate) image: Option<Image>,
     pub(crate) workers: Vec<Worker>,
+    /// Console workers (`[[worker]]`).
+    #[serde(default)]
+    pub(crate) consoles: Vec<Console>,
 }
 
 /// What the application's boot came to, and what returning to it costs.
@@ -82,6 +85,18 @@ pub(crate) struct Worker {
     pub(crate) requests: u64,
     pub(crate) rollbacks: u64,
     pub(crate) hot_pages: u32,
+    pub(crate) rss_bytes: u64,
+    pub(crate) age_seconds: f64,
+}
+
+/// One console worker's place.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Console {
+    pub(crate) name: String,
+    /// 0: there is no process.
+    pub(crate) pid: i32,
+    pub(crate) state: String,
+    pub(crate) restarts: u64,
     pub(crate) rss_bytes: u64,
     pub(crate) age_seconds: f64,
 }
@@ -153,6 +168,7 @@ impl Server {
         let answer = match line.trim() {
             "status" => serde_json::to_string(&self.status())?,
             "stop" => {
+                self.supervisor.send(Command::StopConsoles);
                 self.front.drain();
                 "{\"stopping\":true}".to_owned()
             }
@@ -193,7 +209,19 @@ impl Server {
             worker_restarts_total: report.restarts,
             image: image(&report),
             workers: report.workers.iter().map(worker).collect(),
+            consoles: report.consoles.iter().map(console).collect(),
         }
+    }
+}
+
+fn console(line: &ConsoleLine) -> Console {
+    Console {
+        name: line.name.clone(),
+        pid: line.pid,
+        state: line.state.name().to_owned(),
+        restarts: line.restarts,
+        rss_bytes: line.rss_bytes,
+        age_seconds: seconds(line.age),
     }
 }
 

@@ -158,7 +158,21 @@ fn supervisor_settings(settings: &Settings, program: PathBuf) -> samovar_supervi
         command: TemplateCommand { program, arguments },
         workers: settings.workers,
         image_errors: settings.image_errors.clone(),
+        consoles: settings.consoles.iter().map(console).collect(),
         boot_limit: settings.timeouts.boot,
+    }
+}
+
+fn console(from: &samovar_config::Console) -> samovar_supervisor::Console {
+    let script = from.script.to_string_lossy().into_owned();
+    samovar_supervisor::Console {
+        name: from.name.clone(),
+        command: std::iter::once(script).chain(from.arguments.iter().cloned()).collect(),
+        folder: from.folder.clone(),
+        count: from.count,
+        memory_max: from.memory_max,
+        time_max: from.time_max,
+        stop_timeout: from.stop_timeout,
     }
 }
 

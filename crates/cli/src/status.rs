@@ -1,6 +1,6 @@
 //! `samovar status`: what the running server is doing.
 
-use crate::control::{self, Image, Status};
+use crate::control::{self, Console, Image, Status};
 use anyhow::{Context, Result};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -67,7 +67,31 @@ fn render(status: &Status) -> String {
             age(w.age_seconds)
         );
     }
+    if !s.consoles.is_empty() {
+        render_consoles(&s.consoles, &mut out);
+    }
     out
+}
+
+fn render_consoles(consoles: &[Console], out: &mut String) {
+    let width = consoles.iter().map(|c| c.name.len()).max().unwrap_or(0).max(9);
+    let _ = writeln!(
+        out,
+        "\n{:>8}  {:<9} {:<width$} {:>8} {:>9} {:>8}",
+        "PID", "STATE", "CONSOLE", "RESTARTS", "RSS", "AGE"
+    );
+    for c in consoles {
+        let pid = if c.pid == 0 { "-".to_owned() } else { c.pid.to_string() };
+        let _ = writeln!(
+            out,
+            "{pid:>8}  {:<9} {:<width$} {:>8} {:>6} MB {:>8}",
+            c.state,
+            c.name,
+            c.restarts,
+            c.rss_bytes / 1_000_000,
+            age(c.age_seconds)
+        );
+    }
 }
 
 fn render_image(image: &Image, out: &mut String) {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::consoles;
 use crate::setting::{Group, Kind, Preset, Setting};
 use crate::table::SETTINGS;
 
@@ -47,6 +48,9 @@ pub fn settings_md() -> String {
         let _ = writeln!(page, "\n## {}", group.title());
         for setting in SETTINGS.iter().filter(|setting| setting.group == group) {
             page.push_str(&section(setting));
+        }
+        if group == Group::Php {
+            page.push_str(&consoles::section());
         }
     }
     page

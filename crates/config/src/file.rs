@@ -3,26 +3,34 @@
 use std::path::Path;
 use toml_edit::{Array, Document, Item, Key, TableLike, Value};
 
+use crate::consoles::{self, TypedConsole};
 use crate::names;
 use crate::problem::Problem;
 use crate::setting::{Kind, Setting};
 use crate::table::SETTINGS;
 use crate::typed::{Origin, Shape, Typed};
 
+/// What a file says.
+#[derive(Default)]
+pub(crate) struct Contents {
+    pub(crate) typed: Vec<Typed>,
+    pub(crate) consoles: Vec<TypedConsole>,
+}
+
 /// Reads the text of `file`; what cannot be read becomes a problem.
-pub(crate) fn read(file: &Path, text: &str, cwd: &Path, problems: &mut Vec<Problem>) -> Vec<Typed> {
+pub(crate) fn read(file: &Path, text: &str, cwd: &Path, problems: &mut Vec<Problem>) -> Contents {
     let document = match Document::parse(text) {
         Ok(document) => document,
         Err(error) => {
             problems.push(syntax_error(file, text, &error));
-            return Vec::new();
+            return Contents::default();
         }
     };
     // Paths in the file are meant as seen from the file, wherever the server is started.
     let base = cwd.join(file).parent().unwrap_or(cwd).to_owned();
-    let mut reader = Reader { file, text, base: &base, typed: Vec::new(), problems };
+    let mut reader = Reader { file, text, base: &base, contents: Contents::default(), problems };
     reader.table("", document.as_table());
-    reader.typed
+    reader.contents
 }
 
 fn syntax_error(file: &Path, text: &str, error: &toml_edit::TomlError) -> Problem {
@@ -45,7 +53,7 @@ struct Reader<'a> {
     file: &'a Path,
     text: &'a str,
     base: &'a Path,
-    typed: Vec<Typed>,
+    contents: Contents,
     problems: &'a mut Vec<Problem>,
 }
 
@@ -57,11 +65,24 @@ impl Reader<'_> {
             let line = self.line(table.key(name), item);
             if let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) {
                 self.setting(setting, &key, line, item);
+            } else if key == consoles::KEY {
+                self.consoles(line, item);
             } else if names::groups().any(|group| group == key) {
                 self.group(&key, line, item);
             } else {
                 self.problems.push(unknown_key(self.file, line, &key));
             }
+        }
+    }
+
+    fn consoles(&mut self, line: usize, item: &Item) {
+        let line_of = |offset| line_of(self.text, offset);
+        let place = consoles::Place { file: self.file, base: self.base, line_of: &line_of };
+        match item.as_array_of_tables() {
+            Some(tables) => {
+                self.contents.consoles = consoles::read(&place, tables, self.problems);
+            }
+            None => self.problems.push(place.no_tables(line)),
         }
     }
 
@@ -114,7 +135,7 @@ impl Reader<'_> {
         let raw = value.and_then(Value::span).map_or("{…}".to_owned(), |span| self.excerpt(span));
         let origin = Origin::File { file: self.file.to_owned(), line, key: key.to_owned() };
         let base = self.base.to_owned();
-        self.typed.push(Typed { setting, text, raw, shape, origin, base });
+        self.contents.typed.push(Typed { setting, text, raw, shape, origin, base });
     }
 
     fn no_table(&self, key: &str, line: usize, item: &Item) -> Problem {

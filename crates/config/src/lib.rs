@@ -6,11 +6,12 @@
 //!
 //! Reading order: [`table`] (what can be set), [`setting`] (what an entry holds, what is allowed),
 //! [`settings`] (what comes out), [`sources`] and `file` (what was typed), `resolve` (how they
-//! meet).
+//! meet). `consoles`: the tables `[[worker]]`, which only a file has.
 //! [`control`] and [`php`] find the two things that depend on the machine: socket and worker.
 //!
 //! To add a setting: one entry in [`table`], one field in [`settings`], `UPDATE=1 cargo test`.
 
+mod consoles;
 pub mod control;
 pub mod docs;
 mod file;
@@ -27,6 +28,7 @@ mod tests;
 mod typed;
 mod value;
 
+pub use consoles::Console;
 pub use control::{default_control_path, discover_control, make_control_dir};
 pub use php::locate_php;
 pub use problem::{Problem, Problems};

@@ -53,7 +53,8 @@ pub(crate) fn siblings(key: &str) -> Vec<String> {
     let here = |candidate: &str| candidate.rsplit_once('.').map(|(table, _)| table) == table;
     let tables = groups().filter(|_| table.is_none());
     let keys = SETTINGS.iter().map(|setting| setting.key).filter(|key| here(key));
-    keys.chain(tables).map(|key| format!("`{key}`")).collect()
+    let consoles = [crate::consoles::KEY].into_iter().filter(|_| table.is_none());
+    keys.chain(tables).chain(consoles).map(|key| format!("`{key}`")).collect()
 }
 
 #[cfg(test)]
@@ -82,6 +83,7 @@ mod tests {
     fn what_stands_beside_an_unknown_key() {
         assert!(siblings("colour").contains(&"`listen`".to_owned()));
         assert!(siblings("colour").contains(&"`limits`".to_owned()));
+        assert!(siblings("colour").contains(&"`worker`".to_owned()));
         assert_eq!(siblings("limits.colour").len(), 7);
     }
 }

@@ -1,5 +1,6 @@
 //! What comes out: every setting with its type, checked, ready for the front and the supervisor.
 
+use crate::consoles::Console;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -105,6 +106,8 @@ pub struct Settings {
     pub rollback_every: usize,
     /// Kinds of findings that end the server instead of a fall-back: words of [`FINDING_KINDS`], or `all`.
     pub image_errors: Vec<String>,
+    /// Console commands that run beside HTTP.
+    pub consoles: Vec<Console>,
     /// Caps.
     pub limits: Limits,
     /// Spans of time.

@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use crate::consoles::{self, TypedConsole};
 use crate::file;
 use crate::names;
 use crate::problem::{Problem, Problems};
@@ -26,6 +27,14 @@ pub struct Sources {
     config: Option<PathBuf>,
     env: Vec<(OsString, OsString)>,
     cwd: PathBuf,
+}
+
+/// Everything typed, weakest first, and the file that was read.
+struct Collected {
+    typed: Vec<Typed>,
+    consoles: Vec<TypedConsole>,
+    config_file: Option<PathBuf>,
+    problems: Vec<Problem>,
 }
 
 impl Sources {
@@ -67,11 +76,12 @@ impl Sources {
 
     /// Reads the file, lays the sources over each other, checks everything.
     pub fn resolve(&self) -> Result<Settings, Problems> {
-        let (typed, config_file, mut problems) = self.typed();
+        let Collected { typed, consoles, config_file, mut problems } = self.collect();
         let mut settings = Settings { config_file, ..Settings::blank() };
         for setting in SETTINGS {
             problems.extend(resolve::lay(setting, &typed, &mut settings, self));
         }
+        problems.extend(consoles::resolve(&consoles, &mut settings));
         if problems.is_empty() { Ok(settings) } else { Err(Problems::new(problems)) }
     }
 
@@ -79,7 +89,7 @@ impl Sources {
     ///
     /// Mistakes elsewhere do not count: a server must be stoppable while its file is being edited.
     pub fn control(&self) -> Result<Option<PathBuf>, Problems> {
-        let (typed, _, _) = self.typed();
+        let Collected { typed, .. } = self.collect();
         let mut settings = Settings::blank();
         let problems = resolve::lay(names::by_flag("control"), &typed, &mut settings, self);
         if problems.is_empty() { Ok(settings.control) } else { Err(Problems::new(problems)) }
@@ -93,14 +103,17 @@ impl Sources {
         self.env.iter().rfind(|(name, _)| name == wanted).map(|(_, value)| value.as_os_str())
     }
 
-    /// Everything typed, weakest first, and the file that was read.
-    fn typed(&self) -> (Vec<Typed>, Option<PathBuf>, Vec<Problem>) {
+    fn collect(&self) -> Collected {
         let mut problems = Vec::new();
-        let mut typed = Vec::new();
+        let (mut typed, mut consoles) = (Vec::new(), Vec::new());
         let config_file = self.config_file();
         if let Some(named) = &config_file {
             match std::fs::read_to_string(self.cwd.join(named)) {
-                Ok(text) => typed.extend(file::read(named, &text, &self.cwd, &mut problems)),
+                Ok(text) => {
+                    let contents = file::read(named, &text, &self.cwd, &mut problems);
+                    typed.extend(contents.typed);
+                    consoles = contents.consoles;
+                }
                 Err(error) => problems.push(unreadable(named, &error)),
             }
         }
@@ -108,7 +121,7 @@ impl Sources {
         for (setting, value) in &self.flags {
             typed.extend(pieces(setting, value, &Origin::Flag, &self.cwd));
         }
-        (typed, config_file, problems)
+        Collected { typed, consoles, config_file, problems }
     }
 
     fn config_file(&self) -> Option<PathBuf> {

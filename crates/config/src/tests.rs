@@ -271,7 +271,7 @@ fn unknown_keys() {
     let check = |file: &str, shown: &str, hint: &str| {
         check_problem(file, &[], &format!("samovar.toml:{shown}"), hint);
     };
-    check("\nworker = 1", "2: unknown key `worker`", "did you mean `workers`?");
+    check("\nwokers = 1", "2: unknown key `wokers`", "did you mean `workers`?");
     check(
         "[limits]\nheader_max = 1",
         "2: unknown key `limits.header_max`",
@@ -503,4 +503,81 @@ fn the_table_is_sound() {
             assert!(!how.is_empty(), "{key}: say what the default is");
         }
     }
+}
+
+#[test]
+fn console_workers_are_found_with_their_console() {
+    let file = "[[worker]]\ncommand = 'messenger:consume \"a b\" -v'\ncount = 3\nmemory_max = '64M'\n\
+                [[worker]]\nname = 'nightly'\nscript = 'jobs/import.php'\ntime_max = '1h'\n\
+                stop_timeout = '2s'\n[[worker]]\ncommand = ['queue:work', 'x y']\nscript = 'artisan'";
+    let folder = Folder::new()
+        .with("samovar.toml", file)
+        .with("bin/console", "")
+        .with("artisan", "")
+        .with("jobs/import.php", "")
+        .with("public/index.php", "");
+    let settings = folder.sources().resolve().unwrap();
+    let line = |at: usize| {
+        let c = &settings.consoles[at];
+        let script = c.script.strip_prefix(folder.path()).unwrap().display().to_string();
+        (c.name.clone(), script, c.arguments.join("|"), c.count, c.memory_max >> 20)
+    };
+    let expected = |name: &str, script: &str, arguments: &str, count, memory| {
+        (name.to_owned(), script.to_owned(), arguments.to_owned(), count, memory)
+    };
+    assert_eq!(line(0), expected("consume", "bin/console", "messenger:consume|a b|-v", 3, 64));
+    assert_eq!(line(1), expected("nightly", "jobs/import.php", "", 1, 512));
+    assert_eq!(line(2), expected("work", "artisan", "queue:work|x y", 1, 512));
+    let times = settings.consoles.iter().map(|c| (c.time_max.as_secs(), c.stop_timeout.as_secs()));
+    assert_eq!(times.collect::<Vec<_>>(), [(0, 10), (3600, 2), (0, 10)]);
+    assert!(settings.consoles.iter().all(|c| c.folder == folder.path()));
+}
+
+#[test]
+fn a_console_above_the_root_is_found_too() {
+    let folder = Folder::new()
+        .with("etc/samovar.toml", "[[worker]]\ncommand = 'a:b'\n")
+        .with("app/artisan", "");
+    std::fs::create_dir_all(folder.path().join("app/public")).unwrap();
+    let sources = sources(&folder, &["--root", "app/public"]).config("etc/samovar.toml");
+    let settings = sources.resolve().unwrap();
+    assert_eq!(settings.consoles[0].script, folder.path().join("app/artisan"));
+}
+
+#[test]
+fn mistakes_in_console_workers_name_their_line() {
+    let check = |file: &str, expected: &str| {
+        let text = problems(file, &[]);
+        assert!(text.contains(expected), "{file}: {text}");
+    };
+    check(
+        "[[worker]]\ncommand = 'a:b'",
+        "toml:1: `[[worker]]` finds no console: neither `bin/console`",
+    );
+    check(
+        "[[worker]]\ncommand = 'a:b'\nscript = 'x.php'",
+        "toml:1: `script = \"x.php\"` names no file",
+    );
+    check("[[worker]]\ncount = 2", "toml:1: `[[worker]]` has no `command`");
+    check(
+        "[[worker]]\ncommand = 'a'\ncuont = 2",
+        "toml:3: unknown key `worker.cuont`\nhint: did you mean `count`?",
+    );
+    check("[[worker]]\ncommand = 'a'\ncount = 0", "toml:3: `count` of a `[[worker]]`");
+    check("[[worker]]\ncommand = 'a'\ncount = 65", "`count` takes 1 to 64");
+    check("[[worker]]\ncommand = 'a \"b'", "toml:2: `command` of a");
+    check("[[worker]]\ncommand = ['a', 1]", "toml:2: `command` of a");
+    check("[[worker]]\ncommand = ''", "toml:2: `command` of a");
+    check("[[worker]]\ncommand = 'a'\nmemory_max = '1M'", "takes a size from 16M");
+    check("[[worker]]\ncommand = 'a'\nstop_timeout = 0", "takes a time up to 1h");
+    check("[[worker]]\ncommand = 'a'\nname = 'a b'", "toml:3: `name` of a");
+    check("[[worker]]\ncommand = 'a'\nname.x = 1", "toml:3: `name` of a");
+    check(
+        "[[worker]]\ncommand = 'b:a'\n[[worker]]\ncommand = 'c:a'",
+        "toml:3: `[[worker]]` is called `a`, as the one of line 1",
+    );
+    check("[worker]\ncommand = 'a'", "toml:1: `worker` is not allowed so");
+    check("worker = 3", "each worker begins with a line `[[worker]]`");
+    let many = "[[worker]]\ncommand = 'a'\n".repeat(33);
+    check(&many, "more than 32 `[[worker]]`");
 }

@@ -1,7 +1,9 @@
 //! poll, signals and child processes: the system calls of the supervisor.
 
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 /// A signal the supervisor waits for.
@@ -85,10 +87,38 @@ pub(crate) fn reap() -> Option<(i32, i32)> {
 
 /// SIGKILL to a process we started (or that a template of ours did).
 pub(crate) fn kill(pid: i32) {
+    signal(pid, libc::SIGKILL);
+}
+
+/// SIGTERM, likewise.
+pub(crate) fn terminate(pid: i32) {
+    signal(pid, libc::SIGTERM);
+}
+
+fn signal(pid: i32, signal: libc::c_int) {
     if pid > 1 {
         // SAFETY: no pointers; a positive pid names one process.
-        unsafe { libc::kill(pid, libc::SIGKILL) };
+        unsafe { libc::kill(pid, signal) };
     }
+}
+
+/// Resident memory of a process, bytes; 0 when it is gone.
+pub(crate) fn resident_bytes(pid: i32) -> u64 {
+    let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    let pages = statm.split(' ').nth(1).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+    // SAFETY: no pointers.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    pages * u64::try_from(page).unwrap_or(0)
+}
+
+/// A pipe: the reading end does not block, both close on exec.
+pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut fds = [0; 2];
+    // SAFETY: fills an array of two.
+    if unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok((owned(fds[0])?, owned(fds[1])?))
 }
 
 /// Orphaned grandchildren become our children, so that a dead template's workers can be waited for.
@@ -133,6 +163,17 @@ pub(crate) fn send(fd: RawFd, text: &str) -> io::Result<()> {
     // SAFETY: a live buffer with its length.
     let sent = unsafe { libc::send(fd, text.as_ptr().cast(), text.len(), libc::MSG_NOSIGNAL) };
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Sends one message and a copy of a descriptor (unix(7), `SCM_RIGHTS`).
+pub(crate) fn send_with(to: BorrowedFd<'_>, text: &str, passed: BorrowedFd<'_>) -> io::Result<()> {
+    let passed = [passed];
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut room);
+    control.push(SendAncillaryMessage::ScmRights(&passed));
+    let part = io::IoSlice::new(text.as_bytes());
+    rustix::net::sendmsg(to, &[part], &mut control, SendFlags::NOSIGNAL)?;
+    Ok(())
 }
 
 /// Receives one message if one is there; an empty one is the end.

@@ -1,5 +1,6 @@
 //! Does what the state machine says: one thread that waits for messages, signals, commands and time.
 
+use crate::consoles::{Console, ConsoleLine, Consoles, Entry};
 use crate::os::{self, Signal, Signals};
 use crate::state::{Action, Event, Role, State};
 use crate::template::{Message, Template};
@@ -34,6 +35,8 @@ pub struct Settings {
     pub boot_limit: Duration,
     /// Kinds of findings that end the server instead of a fall-back; `all` for each.
     pub image_errors: Vec<String>,
+    /// Console commands beside HTTP.
+    pub consoles: Vec<Console>,
 }
 
 /// What other threads tell the supervisor.
@@ -48,6 +51,8 @@ pub enum Command {
     },
     /// Requests for scripts beside the front controller are queued.
     ScriptsWait,
+    /// The front drains: console workers may leave meanwhile.
+    StopConsoles,
     /// The front is drained: end the workers, the template and [`run`].
     Stop,
 }
@@ -90,10 +95,13 @@ pub struct Report {
     pub reforks: u64,
     /// Of these, how many for which reason.
     pub refork_reasons: BTreeMap<&'static str, u64>,
+    /// All console workers.
+    pub consoles: Vec<ConsoleLine>,
 }
 
 #[derive(Debug, Default)]
 struct Snapshot {
+    consoles: Vec<Entry>,
     image: Option<Image>,
     findings: Vec<Finding>,
     reforks: u64,
@@ -144,6 +152,7 @@ impl Handle {
             rollbacks: self.supervision.rollbacks(),
             reforks: snapshot.reforks,
             refork_reasons: snapshot.refork_reasons.clone(),
+            consoles: snapshot.consoles.iter().map(Entry::line).collect(),
         }
     }
 
@@ -255,6 +264,7 @@ pub fn run(running: Running, settings: &Settings, hooks: &mut impl Hooks) -> Res
         settings,
         supervision,
         template: None,
+        consoles: Consoles::new(settings.consoles.clone()),
         events: VecDeque::new(),
         ready: Readiness::Starting,
         started: now,
@@ -277,6 +287,7 @@ struct Supervisor<'a> {
     settings: &'a Settings,
     supervision: Supervision,
     template: Option<Template>,
+    consoles: Consoles,
     events: VecDeque<Event>,
     ready: Readiness,
     started: Instant,
@@ -291,13 +302,15 @@ impl Supervisor<'_> {
             while let Some(event) = self.events.pop_front() {
                 let actions = self.state.step(&event, Instant::now());
                 for action in actions {
-                    if action == Action::Exit {
+                    if action == Action::Exit && self.consoles.are_gone() {
                         let hurried = self.stop_requests > 1;
                         return Ok(if hurried { Ended::Hurried } else { Ended::Drained });
                     }
                     self.act(&action)?;
                 }
             }
+            let ready = self.ready != Readiness::Starting;
+            self.consoles.settle(self.template.as_ref(), ready);
             self.publish();
             self.wait(hooks)?;
             self.look_at_models();
@@ -337,9 +350,11 @@ impl Supervisor<'_> {
     fn stop_requested(&mut self, hooks: &mut impl Hooks) {
         self.stop_requests += 1;
         if self.stop_requests == 1 {
+            self.consoles.stop();
             hooks.stop_requested();
         } else {
             // Somebody is in a hurry: the second signal does not wait for requests.
+            self.consoles.hurry();
             self.events.extend([Event::Stop, Event::StopNow]);
         }
     }
@@ -352,7 +367,9 @@ impl Supervisor<'_> {
                     self.events.push_back(Event::Kill { incarnation });
                 }
                 Command::ScriptsWait => self.events.push_back(Event::ScriptsWait),
+                Command::StopConsoles => self.consoles.stop(),
                 Command::Stop => {
+                    self.consoles.stop();
                     self.stop_by = Some(Instant::now() + LEAVE_LIMIT);
                     self.events.push_back(Event::Stop);
                 }
@@ -376,6 +393,11 @@ impl Supervisor<'_> {
                 Message::Died { index, pid, status } => self.worker_ended(index, pid, status),
                 Message::Image(image) => self.image_is(image),
                 Message::Finding(finding) => self.found(finding)?,
+                Message::ConsoleStarted { life, pid } => self.consoles.started(life, pid),
+                Message::ConsoleFailed { life, why } => self.consoles.failed(life, &why),
+                Message::ConsoleDied { pid, status } => {
+                    self.consoles.ended(pid, status);
+                }
                 Message::Unknown(text) => warn!(text, "the template said something unknown"),
             }
         }
@@ -442,7 +464,12 @@ impl Supervisor<'_> {
                 if self.stop_by.is_none() {
                     warn!(pid, "template {}", describe(status));
                 }
+                self.consoles.template_died();
                 self.events.push_back(Event::TemplateDied);
+                continue;
+            }
+            // A console worker whose template died.
+            if self.consoles.ended(pid, status) {
                 continue;
             }
             // A worker whose template died, or an orphan that a request has left: only the first is told of.
@@ -479,6 +506,8 @@ impl Supervisor<'_> {
             }
             Action::Kill { pid } => os::kill(pid),
             Action::StopWorkers => self.supervision.stop(),
+            // Asked for again with each tick: console workers would be asked to leave by its end.
+            Action::CloseTemplate if !self.consoles.are_gone() => {}
             Action::CloseTemplate => {
                 if let Some(template) = &mut self.template {
                     template.close();
@@ -507,6 +536,7 @@ impl Supervisor<'_> {
         let mut snapshot = self.running.handle.snapshot();
         snapshot.processes.clear();
         snapshot.processes.extend(self.processes());
+        snapshot.consoles = self.consoles.entries().collect();
         snapshot.restarts = self.state.restarts();
         snapshot.reforks = self.state.reforks();
         let started = u64::from(self.ready != Readiness::Starting);
@@ -556,7 +586,7 @@ impl Readiness {
 }
 
 /// A wait status in words.
-fn describe(status: i32) -> String {
+pub(crate) fn describe(status: i32) -> String {
     if libc::WIFSIGNALED(status) {
         let signal = libc::WTERMSIG(status);
         let name = match signal {

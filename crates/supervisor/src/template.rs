@@ -2,11 +2,12 @@
 //!
 //! The words of the protocol stand in crates/worker/src/template.rs.
 
+use crate::consoles::Console;
 use crate::os;
 use crate::state::{Event, Role};
 use samovar_ring::{Incarnation, Ring};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -68,6 +69,12 @@ pub(crate) enum Message {
     Image(Image),
     /// What stands against sharing or rolling back the booted application.
     Finding(Finding),
+    /// A console worker was forked.
+    ConsoleStarted { life: u32, pid: i32 },
+    /// It could not be.
+    ConsoleFailed { life: u32, why: String },
+    /// A console worker's end, with its wait status.
+    ConsoleDied { pid: i32, status: i32 },
     /// Nothing that we know.
     Unknown(String),
 }
@@ -98,6 +105,22 @@ impl Template {
 
     pub(crate) fn fork(&self, index: usize, life: Incarnation, role: Role) -> io::Result<()> {
         os::send(self.fd(), &format!("fork {index} {} {}", life.get(), role.word()))
+    }
+
+    /// Asks for a console worker, whose output goes to `output`.
+    pub(crate) fn start_console(
+        &self,
+        life: u32,
+        command: &Console,
+        output: &OwnedFd,
+    ) -> io::Result<()> {
+        let mut order = format!("console\0{life}\0{}", command.folder.display());
+        for word in &command.command {
+            order.push('\0');
+            order.push_str(word);
+        }
+        let channel = self.channel.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        os::send_with(channel.as_fd(), &order, output.as_fd())
     }
 
     /// The next message, if one is there.
@@ -136,12 +159,32 @@ fn parse_image<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<Image> {
     })
 }
 
+fn parse_console<'a>(kind: &str, mut words: impl Iterator<Item = &'a str>) -> Option<Message> {
+    let number: u32 = words.next()?.parse().ok()?;
+    Some(match kind {
+        "console-forked" => {
+            Message::ConsoleStarted { life: number, pid: words.next()?.parse().ok()? }
+        }
+        "console-failed" => {
+            Message::ConsoleFailed { life: number, why: words.collect::<Vec<_>>().join(" ") }
+        }
+        "console-died" => Message::ConsoleDied {
+            pid: i32::try_from(number).ok()?,
+            status: words.next()?.parse().ok()?,
+        },
+        _ => return None,
+    })
+}
+
 fn parse(text: &str) -> Option<Message> {
     if let Some(finding) = text.strip_prefix("finding ") {
         return parse_finding(finding).map(Message::Finding);
     }
     let mut words = text.split(' ');
     let kind = words.next()?;
+    if kind.starts_with("console") {
+        return parse_console(kind, words);
+    }
     if kind == "image" {
         return parse_image(words).map(Message::Image);
     }
@@ -193,7 +236,18 @@ mod tests {
         assert!(matches!(parse("image shared 12 3 4"), Some(Message::Image(_))));
         let finding = parse("finding tls\tscript\ta connection to x\ta.php:3\topen it later");
         assert!(matches!(finding, Some(Message::Finding(f)) if f.place == "a.php:3"));
+        assert!(matches!(
+            parse("console-forked 7 4711"),
+            Some(Message::ConsoleStarted { life: 7, pid: 4711 })
+        ));
+        assert!(matches!(
+            parse("console-died 4711 9"),
+            Some(Message::ConsoleDied { pid: 4711, status: 9 })
+        ));
         for garbage in [
+            "console-forked x 1",
+            "console-died 1",
+            "console-danced 1 2",
             "image shared",
             "finding a\tb",
             "",

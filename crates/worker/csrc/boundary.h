@@ -46,12 +46,17 @@ int samovar_php_run(const samovar_head *head);
  * some. SAMOVAR_RUN_DONE: it ended without calling either. */
 int samovar_php_boot(int place);
 
+/* Runs a script as the command line does, then ends PHP; `words` are the script and its arguments.
+ * Once, in a child of the template. Returns the exit status. */
+int samovar_php_console(int count, char **words);
+
 /* Where the front controller runs, and so what Samovar\\checkpoint() and serve() mean in it. */
 enum {
     SAMOVAR_RUNS_SCRIPTS = 0, /* a worker that runs whole scripts */
     SAMOVAR_BOOTS_IMAGE = 1,  /* the process that the workers are forked from */
     SAMOVAR_BOOTS_WORKER = 2, /* a worker that boots by itself */
-    SAMOVAR_REHEARSES = 3     /* a process that ends where the image would be taken */
+    SAMOVAR_REHEARSES = 3,    /* a process that ends where the image would be taken */
+    SAMOVAR_RUNS_CONSOLE = 4  /* a console worker: there are no requests */
 };
 /* Exit status of a worker that is to be replaced at once (life.rs). */
 enum { SAMOVAR_EXIT_REPLACE = 83 };

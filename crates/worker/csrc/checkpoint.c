@@ -385,7 +385,7 @@ ZEND_FUNCTION(Samovar_warmup) {
     ZEND_PARSE_PARAMETERS_START(1, 1)
     Z_PARAM_FUNC(info, cache)
     ZEND_PARSE_PARAMETERS_END();
-    if (samovar_place == SAMOVAR_RUNS_SCRIPTS || samovar_below_checkpoint || samovar_serving) {
+    if (!samovar_is_boot() || samovar_below_checkpoint || samovar_serving) {
         return;
     }
     samovar_activate_startup();
@@ -420,6 +420,9 @@ static void wait_for_request(void) {
 
 void samovar_checkpoint(void) {
     if (samovar_below_checkpoint || samovar_serving) {
+        return;
+    }
+    if (samovar_place == SAMOVAR_RUNS_CONSOLE) {
         return;
     }
     if (samovar_place == SAMOVAR_RUNS_SCRIPTS) {

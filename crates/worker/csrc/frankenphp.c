@@ -49,7 +49,7 @@ static bool serve_once(samovar_handler *handler) {
 }
 
 static bool boots(void) {
-    return samovar_place != SAMOVAR_RUNS_SCRIPTS && !samovar_below_checkpoint && !samovar_current;
+    return samovar_is_boot() && !samovar_below_checkpoint && !samovar_current;
 }
 
 static bool runs_application(void) {

@@ -166,12 +166,14 @@ static PHP_MINIT_FUNCTION(samovar) {
     samovar_request_startup();
     samovar_response_startup();
     samovar_swap_sapi_name();
+    samovar_sapi_name_varies(); /* Preloading compiles before the first request. */
     return SUCCESS;
 }
 
 static PHP_RINIT_FUNCTION(samovar) {
     (void)type;
     (void)module_number;
+    samovar_sapi_name_varies();
     samovar_filter_input_filled = false;
     samovar_cwd_changed = false;
     samovar_frankenphp_handled = false;
@@ -182,6 +184,7 @@ static PHP_RINIT_FUNCTION(samovar) {
 static PHP_RSHUTDOWN_FUNCTION(samovar) {
     (void)type;
     (void)module_number;
+    samovar_sapi_name_stays();
     samovar_peak_bytes = zend_memory_peak_usage(0);
     return SUCCESS;
 }

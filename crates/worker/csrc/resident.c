@@ -300,6 +300,10 @@ ZEND_FUNCTION(Samovar_serve) {
     Z_PARAM_OPTIONAL
     Z_PARAM_LONG(every)
     ZEND_PARSE_PARAMETERS_END();
+    if (samovar_place == SAMOVAR_RUNS_CONSOLE) {
+        zend_throw_error(NULL, "Samovar\\serve() serves requests: there are none on the console");
+        RETURN_THROWS();
+    }
     if (samovar_serving || samovar_below_checkpoint) {
         zend_throw_error(NULL, "Samovar\\serve() is already serving: it cannot be nested");
         RETURN_THROWS();

@@ -96,6 +96,10 @@ ZEND_FUNCTION(Samovar_warmup);
 void samovar_checkpoint(void);
 /* SAMOVAR_RUNS_SCRIPTS and so on. */
 extern int samovar_place;
+/* The front controller is run ahead of its requests. */
+static inline bool samovar_is_boot(void) {
+    return samovar_place != SAMOVAR_RUNS_SCRIPTS && samovar_place != SAMOVAR_RUNS_CONSOLE;
+}
 /* The script is below its checkpoint: its end is a rollback. */
 extern bool samovar_below_checkpoint;
 /* Takes the image here; returns true in each worker, once and after each of its rollbacks. */
@@ -104,6 +108,12 @@ bool samovar_take_image(void);
 void samovar_share_boot(void);
 /* Ends the request as php-fpm would, and returns to the image. */
 _Noreturn void samovar_end_below(void);
+
+/* console.c */
+/* While PHP compiles: PHP_SAPI may have another value in another process. */
+void samovar_sapi_name_varies(void);
+/* While constants are freed. */
+void samovar_sapi_name_stays(void);
 
 /* opcache.c */
 /* While PHP's own request still has the time that it began with. */

@@ -342,6 +342,7 @@ void samovar_swap_sapi_name(void) {
 }
 
 void samovar_php_shutdown(void) {
+    samovar_sapi_name_stays();
     php_module_shutdown();
     sapi_shutdown();
 }

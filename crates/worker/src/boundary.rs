@@ -36,6 +36,7 @@ unsafe extern "C" {
     fn samovar_php_built_for() -> *const c_char;
     fn samovar_php_run(head: *const Head) -> c_int;
     fn samovar_php_boot(place: c_int) -> c_int;
+    fn samovar_php_console(count: c_int, words: *const *const c_char) -> c_int;
     fn samovar_may_take() -> c_int;
     fn samovar_shared_memory(len: usize) -> *mut std::ffi::c_void;
 }
@@ -315,6 +316,16 @@ pub(crate) enum Place {
 pub(crate) fn php_boot(place: Place) -> Outcome {
     // SAFETY: after `php_startup`, outside any request.
     Outcome::from_c(unsafe { samovar_php_boot(place as c_int) })
+}
+
+/// Runs a script as the command line does, and ends PHP; the exit status.
+pub(crate) fn php_console(command: &[&CStr]) -> c_int {
+    // argv ends with a null pointer.
+    let mut words: Vec<_> = command.iter().map(|word| word.as_ptr()).collect();
+    words.push(std::ptr::null());
+    let count = c_int::try_from(command.len()).unwrap_or(0);
+    // SAFETY: strings with an end that outlive the call; PHP runs in this process for the last time.
+    unsafe { samovar_php_console(count, words.as_ptr()) }
 }
 
 // ---- PHP calls Rust ------------------------------------------------------------------------------

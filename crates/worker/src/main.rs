@@ -5,6 +5,7 @@
 #![allow(unsafe_code)] // Fork, signals and the C boundary; each block says why it is sound.
 
 mod boundary;
+mod console;
 mod image;
 mod ini;
 mod life;

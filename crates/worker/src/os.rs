@@ -1,7 +1,10 @@
 //! fork's surroundings: signals, messages, waiting. The system calls of template and image process.
 
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
+use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// Longest message on a channel.
 const MESSAGE_BYTES_MAX: usize = 4096;
@@ -80,8 +83,31 @@ fn close_range(from: u32, to: u32) {
 
 /// A worker without a supervisor has no purpose.
 pub(crate) fn die_with_parent() {
+    hear_of_parents_death(libc::SIGKILL);
+}
+
+/// A console worker without a supervisor has none either, but may finish what it has begun.
+pub(crate) fn terminate_with_parent() {
+    hear_of_parents_death(libc::SIGTERM);
+}
+
+fn hear_of_parents_death(signal: libc::c_int) {
     // SAFETY: no pointers.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) };
+}
+
+/// The working directory; one that is gone leaves it as it was.
+pub(crate) fn enter(folder: &CStr) {
+    // SAFETY: a string with an end.
+    unsafe { libc::chdir(folder.as_ptr()) };
+}
+
+/// Standard output and errors go there.
+pub(crate) fn print_to(output: RawFd) {
+    for standard in [1, 2] {
+        // SAFETY: no pointers; both are open.
+        unsafe { libc::dup2(output, standard) };
+    }
 }
 
 /// Programs that PHP starts have no business with the ring.
@@ -179,6 +205,24 @@ pub(crate) fn receive(fd: RawFd) -> io::Result<Option<String>> {
         Ok(0) => Ok(None),
         Ok(len) => Ok(Some(String::from_utf8_lossy(&buffer[..len]).into_owned())),
     }
+}
+
+/// The next message with the descriptor that was passed with it; waits for it. `None` when the other side has closed
+/// its end.
+pub(crate) fn receive_with(from: BorrowedFd<'_>) -> io::Result<Option<(String, Option<OwnedFd>)>> {
+    let mut buffer = [0u8; MESSAGE_BYTES_MAX];
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut room);
+    let part = io::IoSliceMut::new(&mut buffer);
+    let got = rustix::net::recvmsg(from, &mut [part], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    if got.bytes == 0 {
+        return Ok(None);
+    }
+    let passed = control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+        _ => None,
+    });
+    Ok(Some((String::from_utf8_lossy(&buffer[..got.bytes]).into_owned(), passed)))
 }
 
 #[cfg(test)]

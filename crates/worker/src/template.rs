@@ -3,23 +3,26 @@
 //! Messages are one text datagram each over a `SOCK_SEQPACKET` pair:
 //! `fork INDEX INCARNATION any|boot|script` comes in; `ready VERSION MODEL`, `forked INDEX INCARNATION PID`,
 //! `died INDEX INCARNATION PID STATUS` and `failed INDEX INCARNATION ERROR` go out, and from the image process
-//! `image MODE BYTES REGIONS BOOT_US` and `finding KIND ACTION WHAT WHERE ADVICE` (separated by tabs). The channel's
+//! `image MODE BYTES REGIONS BOOT_US` and `finding KIND ACTION WHAT WHERE ADVICE` (separated by tabs).
+//! Console workers: `console LIFE FOLDER SCRIPT ARGUMENT …` (separated by zero bytes, with the pipe for the output)
+//! comes in; `console-forked LIFE PID`, `console-failed LIFE ERROR` and `console-died PID STATUS` go out. The channel's
 //! end is the end of the template: it stops its workers and leaves.
 //!
 //! Workers that boot the application are forked by the image process (image.rs), which is started for the first of
 //! them; what it says of itself decides how the others come about.
 
 use crate::boundary::{self, PhpOptions};
+use crate::console::Order;
 use crate::image::{self, ImageProcess, Verdict};
 use crate::life::{self, Role, Wish};
 use crate::log;
 use crate::options::Options;
 use crate::{os, warmup};
 use samovar_ring::{Incarnation, Ring};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 /// After a boot that failed, the next is tried this much later.
@@ -68,6 +71,7 @@ pub(crate) fn run(options: Options) -> Result<(), Box<dyn std::error::Error>> {
         children,
         ring,
         workers,
+        consoles: HashSet::new(),
         image: Image::None,
         image_pid: 0,
     };
@@ -98,6 +102,7 @@ struct Template {
     children: OwnedFd,
     ring: Ring,
     workers: HashMap<i32, (usize, Incarnation)>,
+    consoles: HashSet<i32>,
     image: Image,
     rehearse: bool,
     /// The last image process: its death is told.
@@ -121,12 +126,50 @@ impl Template {
                 self.reap()?;
             }
             if message {
-                let Some(text) = os::receive(self.channel.as_raw_fd())? else { return Ok(()) };
-                match life::parse_fork(&text) {
-                    Some((index, me, Role::Boot)) => self.fork_booted(index, me)?,
-                    Some((index, me, role)) => self.fork(index, me, role)?,
-                    None => log::write(&format!("samovar-php: unknown message `{text}`"), ""),
-                }
+                let Some((text, passed)) = os::receive_with(self.channel.as_fd())? else {
+                    return Ok(());
+                };
+                self.obey(&text, passed)?;
+            }
+        }
+    }
+
+    fn obey(&mut self, text: &str, passed: Option<OwnedFd>) -> io::Result<()> {
+        if let (Some(order), Some(output)) = (Order::parse(text), passed) {
+            return self.fork_console(order, &output);
+        }
+        match life::parse_fork(text) {
+            Some((index, me, Role::Boot)) => self.fork_booted(index, me),
+            Some((index, me, role)) => self.fork(index, me, role),
+            None => {
+                log::write(&format!("samovar-php: unknown message `{text}`"), "");
+                Ok(())
+            }
+        }
+    }
+
+    fn own_descriptors(&self) -> Vec<RawFd> {
+        let image = match &self.image {
+            Image::Booting { channel, .. } | Image::Ready { channel, .. } => Some(channel),
+            _ => None,
+        };
+        let ring = [self.ring.file().as_raw_fd(), self.ring.bell().as_raw_fd()];
+        let own = [self.channel.as_raw_fd(), self.children.as_raw_fd()];
+        own.into_iter().chain(ring).chain(image.map(AsRawFd::as_raw_fd)).collect()
+    }
+
+    fn fork_console(&mut self, order: Order, output: &OwnedFd) -> io::Result<()> {
+        let life = order.life;
+        // SAFETY: the process has one thread, so that the child may go on as an ordinary process.
+        match unsafe { libc::fork() } {
+            -1 => {
+                let error = io::Error::last_os_error();
+                self.send(&format!("console-failed {life} {error}"))
+            }
+            0 => order.run(output, &self.own_descriptors()),
+            pid => {
+                self.consoles.insert(pid);
+                self.send(&format!("console-forked {life} {pid}"))
             }
         }
     }
@@ -249,6 +292,9 @@ impl Template {
 
     fn reap(&mut self) -> io::Result<()> {
         while let Some((pid, status)) = os::reap() {
+            if self.consoles.remove(&pid) {
+                self.send(&format!("console-died {pid} {status}"))?;
+            }
             if let Some((index, me)) = self.workers.remove(&pid) {
                 self.send(&image::died(index, me, pid, status))?;
             }

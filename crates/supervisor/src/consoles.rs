@@ -1,0 +1,274 @@
+//! Console workers (`[[worker]]`): `places` decides, this does what it says: forks through the template, signals, and what console workers print.
+
+mod places;
+
+pub use places::{Console, ConsoleState};
+
+use crate::os;
+use crate::run::describe;
+use crate::template::Template;
+use places::{Action, Places};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tracing::{info, warn};
+
+/// Target of the lines that console workers print; shown whatever the log's level is.
+pub const OUTPUT_TARGET: &str = "samovar::worker";
+
+/// A longer line is logged in pieces.
+const LINE_BYTES_MAX: usize = 8 << 10;
+/// How often a reader asks whether its process has ended: a child of it may hold the pipe open.
+const OUTPUT_TICK: Duration = Duration::from_millis(500);
+/// Between two looks at the memory of the processes.
+const MEMORY_TICK: Duration = Duration::from_secs(1);
+
+/// One console worker, for `samovar status`.
+#[derive(Clone, Debug)]
+pub struct ConsoleLine {
+    /// Of its command.
+    pub name: String,
+    /// 0: there is no process.
+    pub pid: i32,
+    /// What it does.
+    pub state: ConsoleState,
+    /// Processes of this place that have ended and were replaced.
+    pub restarts: u64,
+    /// Resident memory, bytes.
+    pub rss_bytes: u64,
+    /// Time since the fork.
+    pub age: Duration,
+}
+
+/// What is known without asking the system: taken under a lock, looked up outside of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    name: String,
+    state: ConsoleState,
+    process: Option<(i32, Instant)>,
+    restarts: u64,
+}
+
+impl Entry {
+    pub(crate) fn line(&self) -> ConsoleLine {
+        ConsoleLine {
+            name: self.name.clone(),
+            pid: self.process.map_or(0, |(pid, _)| pid),
+            state: self.state,
+            restarts: self.restarts,
+            rss_bytes: self.process.map_or(0, |(pid, _)| os::resident_bytes(pid)),
+            age: self.process.map_or(Duration::ZERO, |(_, since)| since.elapsed()),
+        }
+    }
+}
+
+/// The console workers and their output.
+pub(crate) struct Consoles {
+    machine: Places,
+    /// By life: becomes the process's when it is known.
+    starting: HashMap<u32, Output>,
+    running: HashMap<i32, Output>,
+    memory_at: Instant,
+}
+
+/// Dropped when the process has ended: the reader takes what is there, and ends.
+struct Output(Arc<AtomicBool>);
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+impl Consoles {
+    pub(crate) fn new(commands: Vec<Console>) -> Consoles {
+        let now = Instant::now();
+        Consoles {
+            machine: Places::new(commands, now),
+            starting: HashMap::new(),
+            running: HashMap::new(),
+            memory_at: now,
+        }
+    }
+
+    /// Starts, asks and kills what is due.
+    pub(crate) fn settle(&mut self, template: Option<&Template>, ready: bool) {
+        let now = Instant::now();
+        let look = now >= self.memory_at;
+        if look {
+            self.memory_at = now + MEMORY_TICK;
+        }
+        let memory = |pid| if look { os::resident_bytes(pid) } else { 0 };
+        for action in self.machine.settle(now, ready && template.is_some(), memory) {
+            match action {
+                Action::Start { command, life } => self.start(template, command, life),
+                Action::Ask { pid, why } => {
+                    info!(pid, "a console worker is asked to leave: {why}");
+                    os::terminate(pid);
+                }
+                Action::Kill { pid } => {
+                    warn!(
+                        pid,
+                        "a console worker has not left within its stop_timeout, and is killed"
+                    );
+                    os::kill(pid);
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, template: Option<&Template>, command: usize, life: u32) {
+        let command = self.machine.command(command);
+        let begun = template.map(|template| {
+            let (reader, writer) = os::pipe()?;
+            template.start_console(life, command, &writer)?;
+            log_output(command.name.clone(), reader)
+        });
+        match begun {
+            Some(Ok(output)) => {
+                self.starting.insert(life, output);
+            }
+            Some(Err(error)) => {
+                warn!(name = command.name, %error, "cannot start a console worker");
+                self.machine.failed(life, Instant::now());
+            }
+            None => self.machine.failed(life, Instant::now()),
+        }
+    }
+
+    pub(crate) fn started(&mut self, life: u32, pid: i32) {
+        if let Some(output) = self.starting.remove(&life) {
+            self.running.insert(pid, output);
+        }
+        self.machine.started(life, pid, Instant::now());
+    }
+
+    pub(crate) fn failed(&mut self, life: u32, why: &str) {
+        warn!(why, "cannot fork a console worker");
+        self.starting.remove(&life);
+        self.machine.failed(life, Instant::now());
+    }
+
+    /// Whether the process was a console worker.
+    pub(crate) fn ended(&mut self, pid: i32, status: i32) -> bool {
+        let Some(name) = self.machine.ended(pid, Instant::now()) else { return false };
+        let how = describe(status);
+        if status == 0 {
+            info!(name, pid, "a console worker {how}");
+        } else {
+            warn!(name, pid, "a console worker {how}");
+        }
+        self.running.remove(&pid);
+        true
+    }
+
+    pub(crate) fn template_died(&mut self) {
+        self.starting.clear();
+        self.machine.template_died(Instant::now());
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.machine.stop();
+    }
+
+    pub(crate) fn hurry(&mut self) {
+        self.machine.hurry(Instant::now());
+    }
+
+    pub(crate) fn are_gone(&self) -> bool {
+        self.machine.are_gone()
+    }
+
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
+        self.machine.places().iter().map(|place| Entry {
+            name: self.machine.command(place.command).name.clone(),
+            state: place.state(),
+            process: place.process(),
+            restarts: place.restarts,
+        })
+    }
+}
+
+/// Logs what comes out of the pipe, line by line, on a thread of its own.
+fn log_output(name: String, pipe: OwnedFd) -> io::Result<Output> {
+    let ended = Arc::new(AtomicBool::new(false));
+    let output = Output(Arc::clone(&ended));
+    std::thread::Builder::new().name("console".into()).spawn(move || {
+        let mut lines = Lines::default();
+        let log = |line: &str| info!(target: OUTPUT_TARGET, name, "{line}");
+        let mut pipe = File::from(pipe);
+        let mut buffer = [0u8; LINE_BYTES_MAX];
+        loop {
+            // Asked before the pipe is looked at: what the process wrote last is there by then.
+            let is_last = ended.load(Ordering::Acquire);
+            let [readable] = os::poll([pipe.as_raw_fd()], OUTPUT_TICK);
+            if readable {
+                match pipe.read(&mut buffer) {
+                    Ok(len) if len > 0 => lines.take(&buffer[..len], log),
+                    _ => break,
+                }
+            } else if is_last {
+                break;
+            }
+        }
+        lines.end(log);
+    })?;
+    Ok(output)
+}
+
+/// Bytes become lines; one beyond the limit becomes several.
+#[derive(Default)]
+struct Lines(Vec<u8>);
+
+impl Lines {
+    fn take(&mut self, bytes: &[u8], log: impl Fn(&str)) {
+        for byte in bytes {
+            if *byte == b'\n' || self.0.len() == LINE_BYTES_MAX {
+                self.end(&log);
+            }
+            if *byte != b'\n' {
+                self.0.push(*byte);
+            }
+        }
+    }
+
+    /// Blank lines are left out: consoles put them around their titles.
+    fn end(&mut self, log: impl Fn(&str)) {
+        let line = String::from_utf8_lossy(&self.0);
+        let line = line.trim_end();
+        if !line.is_empty() {
+            log(line);
+        }
+        self.0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    #[test]
+    fn output_becomes_lines() {
+        let seen = RefCell::new(Vec::new());
+        let log = |line: &str| seen.borrow_mut().push(line.to_owned());
+        let mut lines = Lines::default();
+        lines.take(b"one\r\n\n  \ntw", log);
+        lines.take(b"o\nno end", log);
+        lines.end(log);
+        assert_eq!(*seen.borrow(), ["one", "two", "no end"]);
+    }
+
+    #[test]
+    fn a_line_without_end_is_cut() {
+        let seen = RefCell::new(Vec::new());
+        let mut lines = Lines::default();
+        lines.take(&vec![b'x'; 2 * LINE_BYTES_MAX + 1], |line| seen.borrow_mut().push(line.len()));
+        assert_eq!(*seen.borrow(), [LINE_BYTES_MAX, LINE_BYTES_MAX]);
+        assert_eq!(lines.0.len(), 1);
+    }
+}

@@ -1,0 +1,405 @@
+//! Console workers (`[[worker]]`): which process to start, ask to leave or kill next.
+//!
+//! A pure state machine like `state`: time and events come in, actions go out.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// A process that lived shorter than this has failed "at once": its successor waits.
+const SHORT_LIFE: Duration = Duration::from_secs(5);
+/// The wait after a second short life; doubles with each further one.
+const BACKOFF_MIN: Duration = Duration::from_millis(250);
+/// Longest wait.
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
+
+/// Most time between the order to fork and its answer.
+const ASK_LIMIT: Duration = Duration::from_secs(10);
+
+/// One command, run by `count` processes.
+#[derive(Clone, Debug)]
+pub struct Console {
+    /// For people.
+    pub name: String,
+    /// The PHP file, then its arguments.
+    pub command: Vec<String>,
+    /// Working directory.
+    pub folder: PathBuf,
+    /// Processes.
+    pub count: usize,
+    /// Resident memory after which a process is asked to leave, bytes.
+    pub memory_max: u64,
+    /// Age after which it is asked to leave; zero: never.
+    pub time_max: Duration,
+    /// From SIGTERM to SIGKILL.
+    pub stop_timeout: Duration,
+}
+
+/// What a place's process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConsoleState {
+    /// There is none; the next waits for its time.
+    Waiting,
+    /// It is being forked.
+    Starting,
+    /// It runs.
+    Running,
+    /// It was asked to leave.
+    Leaving,
+}
+
+impl ConsoleState {
+    /// For `samovar status`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ConsoleState::Waiting => "waiting",
+            ConsoleState::Starting => "starting",
+            ConsoleState::Running => "running",
+            ConsoleState::Leaving => "leaving",
+        }
+    }
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Ask the template for a process of this command.
+    Start { command: usize, life: u32 },
+    /// SIGTERM, and why.
+    Ask { pid: i32, why: &'static str },
+    /// SIGKILL: it had its time.
+    Kill { pid: i32 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    Waiting { until: Instant },
+    Asked { life: u32, since: Instant },
+    Running { pid: i32, since: Instant },
+    Leaving { pid: i32, since: Instant, kill_at: Instant },
+}
+
+/// A place: it stays, processes come and go in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) command: usize,
+    life: Life,
+    short_lives: u32,
+    pub(crate) restarts: u64,
+}
+
+impl Place {
+    pub(crate) fn state(&self) -> ConsoleState {
+        match self.life {
+            Life::Waiting { .. } => ConsoleState::Waiting,
+            Life::Asked { .. } => ConsoleState::Starting,
+            Life::Running { .. } => ConsoleState::Running,
+            Life::Leaving { .. } => ConsoleState::Leaving,
+        }
+    }
+
+    pub(crate) fn process(&self) -> Option<(i32, Instant)> {
+        match self.life {
+            Life::Running { pid, since } | Life::Leaving { pid, since, .. } => Some((pid, since)),
+            _ => None,
+        }
+    }
+}
+
+/// All console workers.
+#[derive(Debug)]
+pub(crate) struct Places {
+    commands: Vec<Console>,
+    all: Vec<Place>,
+    next_life: u32,
+    stopping: bool,
+}
+
+impl Places {
+    pub(crate) fn new(commands: Vec<Console>, now: Instant) -> Places {
+        let place = |command| Place {
+            command,
+            life: Life::Waiting { until: now },
+            short_lives: 0,
+            restarts: 0,
+        };
+        let all = commands
+            .iter()
+            .enumerate()
+            .flat_map(|(index, c)| std::iter::repeat_n(place(index), c.count))
+            .collect();
+        Places { commands, all, next_life: 1, stopping: false }
+    }
+
+    pub(crate) fn command(&self, index: usize) -> &Console {
+        &self.commands[index]
+    }
+
+    pub(crate) fn places(&self) -> &[Place] {
+        &self.all
+    }
+
+    /// No process is there, and none is to come.
+    pub(crate) fn are_gone(&self) -> bool {
+        self.all.iter().all(|place| matches!(place.life, Life::Waiting { .. }))
+    }
+
+    pub(crate) fn started(&mut self, life: u32, pid: i32, now: Instant) {
+        if let Some(place) = self.asked(life) {
+            place.life = Life::Running { pid, since: now };
+        }
+    }
+
+    pub(crate) fn failed(&mut self, life: u32, now: Instant) {
+        if let Some(place) = self.asked(life) {
+            place.short_lives = place.short_lives.saturating_add(1);
+            place.life = Life::Waiting { until: now + backoff(place.short_lives) };
+        }
+    }
+
+    /// The name of the command whose process this was, if it was one's.
+    pub(crate) fn ended(&mut self, pid: i32, now: Instant) -> Option<&str> {
+        let place = self.all.iter_mut().find(|p| p.process().is_some_and(|(p, _)| p == pid))?;
+        let since = place.process().map_or(now, |(_, since)| since);
+        let asked_to = matches!(place.life, Life::Leaving { .. });
+        let short = now - since < SHORT_LIFE && !asked_to;
+        place.short_lives = if short { place.short_lives.saturating_add(1) } else { 0 };
+        place.restarts += u64::from(!self.stopping);
+        place.life = Life::Waiting { until: now + backoff(place.short_lives) };
+        Some(&self.commands[place.command].name)
+    }
+
+    /// Those that were asked for were never forked, or die with it and nobody has heard of them.
+    pub(crate) fn template_died(&mut self, now: Instant) {
+        for place in &mut self.all {
+            if matches!(place.life, Life::Asked { .. }) {
+                place.life = Life::Waiting { until: now };
+            }
+        }
+    }
+
+    /// All are asked to leave, and no more are started.
+    pub(crate) fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    /// Nobody is waited for any more.
+    pub(crate) fn hurry(&mut self, now: Instant) {
+        self.stopping = true;
+        for place in &mut self.all {
+            if let Some((pid, since)) = place.process() {
+                place.life = Life::Leaving { pid, since, kill_at: now };
+            }
+        }
+    }
+
+    /// What follows from the state. `memory`: a process's resident bytes, asked for only where it counts.
+    pub(crate) fn settle(
+        &mut self,
+        now: Instant,
+        template_ready: bool,
+        memory: impl Fn(i32) -> u64,
+    ) -> Vec<Action> {
+        let mut actions = Vec::new();
+        for place in &mut self.all {
+            let command = &self.commands[place.command];
+            match place.life {
+                Life::Waiting { until } if until <= now && template_ready && !self.stopping => {
+                    let life = self.next_life;
+                    self.next_life = life.wrapping_add(1);
+                    place.life = Life::Asked { life, since: now };
+                    actions.push(Action::Start { command: place.command, life });
+                }
+                // A template that does not answer must not hold up a stop.
+                Life::Asked { since, .. } if now - since >= ASK_LIMIT => {
+                    place.short_lives = place.short_lives.saturating_add(1);
+                    place.life = Life::Waiting { until: now + backoff(place.short_lives) };
+                }
+                Life::Running { pid, since } => {
+                    let why = if self.stopping {
+                        "the server stops"
+                    } else if !command.time_max.is_zero() && now - since >= command.time_max {
+                        "it has reached its time_max"
+                    } else if memory(pid) > command.memory_max {
+                        "it holds more memory than its memory_max"
+                    } else {
+                        continue;
+                    };
+                    place.life = Life::Leaving { pid, since, kill_at: now + command.stop_timeout };
+                    actions.push(Action::Ask { pid, why });
+                }
+                Life::Leaving { pid, since, kill_at } if kill_at <= now => {
+                    // Once: what SIGKILL does not end at once is in the kernel's hands.
+                    place.life = Life::Leaving { pid, since, kill_at: now + BACKOFF_MAX };
+                    actions.push(Action::Kill { pid });
+                }
+                _ => {}
+            }
+        }
+        actions
+    }
+
+    fn asked(&mut self, life: u32) -> Option<&mut Place> {
+        self.all.iter_mut().find(|p| matches!(p.life, Life::Asked { life: l, .. } if l == life))
+    }
+}
+
+/// No wait after the first short life: a single failure costs no time.
+fn backoff(short_lives: u32) -> Duration {
+    match short_lives {
+        0 | 1 => Duration::ZERO,
+        n => (BACKOFF_MIN * 2u32.saturating_pow((n - 2).min(10))).min(BACKOFF_MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Bench {
+        consoles: Places,
+        now: Instant,
+    }
+
+    const SMALL: fn(i32) -> u64 = |_| 1 << 20;
+
+    impl Bench {
+        fn new(count: usize) -> Bench {
+            let console = Console {
+                name: "mail".into(),
+                command: vec!["bin/console".into()],
+                folder: "/".into(),
+                count,
+                memory_max: 100 << 20,
+                time_max: Duration::from_mins(1),
+                stop_timeout: Duration::from_secs(10),
+            };
+            let now = Instant::now();
+            Bench { consoles: Places::new(vec![console], now), now }
+        }
+        fn settle(&mut self) -> Vec<Action> {
+            self.consoles.settle(self.now, true, SMALL)
+        }
+        /// Starts what is due; pids are 100 + life.
+        fn start(&mut self) -> Vec<i32> {
+            let mut pids = Vec::new();
+            for action in self.settle() {
+                let Action::Start { life, .. } = action else { panic!("{action:?}") };
+                let pid = 100 + i32::try_from(life).unwrap();
+                self.consoles.started(life, pid, self.now);
+                pids.push(pid);
+            }
+            pids
+        }
+        fn later(&mut self, time: Duration) -> &mut Bench {
+            self.now += time;
+            self
+        }
+        fn ended(&mut self, pid: i32) {
+            assert_eq!(self.consoles.ended(pid, self.now), Some("mail"));
+        }
+    }
+
+    #[test]
+    fn nothing_starts_before_the_template() {
+        let mut bench = Bench::new(2);
+        assert_eq!(bench.consoles.settle(bench.now, false, SMALL), []);
+        assert_eq!(bench.start(), [101, 102]);
+        assert_eq!(bench.settle(), [], "they run");
+    }
+
+    #[test]
+    fn failures_in_a_row_wait_longer_each() {
+        let mut bench = Bench::new(1);
+        let mut waits = Vec::new();
+        for _ in 0..12 {
+            let mut waited = Duration::ZERO;
+            let pid = loop {
+                if let [pid] = bench.start()[..] {
+                    break pid;
+                }
+                waited += Duration::from_millis(10);
+                bench.later(Duration::from_millis(10));
+            };
+            waits.push(waited.as_millis());
+            bench.later(Duration::from_millis(1)).ended(pid);
+        }
+        assert_eq!(waits[..6], [0, 0, 250, 500, 1000, 2000]);
+        assert_eq!(waits[11], 30_000);
+    }
+
+    #[test]
+    fn one_that_has_lived_is_replaced_at_once() {
+        let mut bench = Bench::new(1);
+        let [pid] = bench.start()[..] else { panic!() };
+        bench.later(Duration::from_secs(6)).ended(pid);
+        assert_eq!(bench.start(), [102]);
+        assert_eq!(bench.consoles.places()[0].restarts, 1);
+        assert_eq!(bench.consoles.ended(4711, bench.now), None, "not ours");
+    }
+
+    #[test]
+    fn limits_ask_first_and_kill_then() {
+        let mut bench = Bench::new(1);
+        let [pid] = bench.start()[..] else { panic!() };
+        let asked = bench.later(Duration::from_mins(1)).settle();
+        assert!(matches!(asked[..], [Action::Ask { pid: p, .. }] if p == pid), "{asked:?}");
+        assert_eq!(bench.later(Duration::from_secs(9)).settle(), []);
+        assert_eq!(bench.later(Duration::from_secs(1)).settle(), [Action::Kill { pid }]);
+        assert_eq!(bench.settle(), [], "once");
+        bench.ended(pid);
+        assert_eq!(bench.start().len(), 1, "one that was asked to leave did not fail");
+    }
+
+    #[test]
+    fn memory_is_a_limit() {
+        let mut bench = Bench::new(1);
+        bench.start();
+        let actions = bench.consoles.settle(bench.now, true, |_| 101 << 20);
+        assert!(matches!(actions[..], [Action::Ask { why, .. }] if why.contains("memory")));
+    }
+
+    #[test]
+    fn a_stop_waits_for_them() {
+        let mut bench = Bench::new(2);
+        let pids = bench.start();
+        bench.consoles.stop();
+        assert_eq!(bench.settle().len(), 2);
+        bench.ended(pids[0]);
+        assert_eq!(bench.settle(), [], "no successor");
+        assert!(!bench.consoles.are_gone());
+        bench.consoles.hurry(bench.now);
+        assert_eq!(bench.settle(), [Action::Kill { pid: pids[1] }]);
+        bench.ended(pids[1]);
+        assert!(bench.consoles.are_gone());
+        assert_eq!(bench.consoles.places()[0].restarts, 0);
+    }
+
+    #[test]
+    fn a_dead_template_loses_only_what_was_asked_for() {
+        let mut bench = Bench::new(2);
+        let [Action::Start { life, .. }, _] = bench.settle()[..] else { panic!() };
+        bench.consoles.started(life, 7, bench.now);
+        bench.consoles.template_died(bench.now);
+        let states: Vec<_> = bench.consoles.places().iter().map(Place::state).collect();
+        assert_eq!(states, [ConsoleState::Running, ConsoleState::Waiting]);
+    }
+
+    #[test]
+    fn a_stop_does_not_wait_for_a_template_that_says_nothing() {
+        let mut bench = Bench::new(1);
+        bench.settle();
+        bench.consoles.stop();
+        bench.settle();
+        assert!(!bench.consoles.are_gone());
+        bench.later(ASK_LIMIT).settle();
+        assert!(bench.consoles.are_gone());
+    }
+
+    #[test]
+    fn a_failed_fork_is_tried_again() {
+        let mut bench = Bench::new(1);
+        let [Action::Start { life, .. }] = bench.settle()[..] else { panic!() };
+        bench.consoles.failed(life, bench.now);
+        assert_eq!(bench.start().len(), 1);
+    }
+}

@@ -1,0 +1,4 @@
+<?php
+
+Samovar\checkpoint();
+require __DIR__ . '/index.php';

@@ -1,0 +1,3 @@
+<?php
+
+echo json_encode(require __DIR__ . '/../lib/' . ($_GET['file'] ?? 'first') . '.php');
