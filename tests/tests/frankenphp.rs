@@ -334,3 +334,26 @@ fn a_boot_that_cannot_be_shared_is_repeated_by_each_worker() {
     assert_eq!(answers, ["1", "2", "1", "2", "1"], "{}", server.log());
     assert_eq!(server.status()["image"]["refork_reasons"]["end"], 2);
 }
+
+#[test]
+fn a_script_that_ends_while_a_fiber_holds_its_request_ends_both() {
+    for rollback in ["0", "1"] {
+        let start = script("fiber.php").workers(1).define("output_buffering", "4096");
+        let server = start.args(["--rollback-every", rollback]).start();
+        for (path, status) in
+            [("/", 200), ("/exit", 200), ("/", 200), ("/throw", 500), ("/memory", 500), ("/", 200)]
+        {
+            let shut_down = server.log().matches("the request is shut down").count();
+            let response = server.get(path);
+            assert_eq!(response.status, status, "{path}: {}", server.log());
+            assert!(response.text().starts_with("answered"), "{path}: {}", response.text());
+            eventually("its shutdown function, once", || {
+                let now = server.log().matches("the request is shut down").count();
+                (now == shut_down + 1).then_some(())
+            });
+        }
+        assert_eq!(server.status()["worker_restarts_total"], 0, "{}", server.log());
+        let log = server.stop();
+        assert!(!log.contains("signal 11"), "{log}");
+    }
+}

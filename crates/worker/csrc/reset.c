@@ -284,6 +284,12 @@ void samovar_reset_drop(void) {
     efree(base.locale);
 }
 
+void samovar_reset_keep_shutdown_functions(void) {
+    samovar_reset_undo_shutdown_functions();
+    base.shutdown_functions = BG(user_shutdown_function_names);
+    BG(user_shutdown_function_names) = NULL;
+}
+
 void samovar_reset_undo_shutdown_functions(void) {
     HashTable *boot = base.shutdown_functions, *own = BG(user_shutdown_function_names);
     if (!boot) {

@@ -118,6 +118,9 @@ static void call_exception_handler(void) {
 }
 
 static void report_exception(void) {
+    if (zend_is_graceful_exit(EG(exception))) {
+        return; /* The fiber that the request runs in is destroyed: it is not ours to catch. */
+    }
     if (zend_is_unwind_exit(EG(exception))) {
         zend_clear_exception(); /* exit(): a normal end. */
         return;
@@ -206,6 +209,9 @@ static bool dispatch(samovar_handler *handler) {
     samovar_answered = false;
     dispatching = true;
     const bool intact = handle(handler);
+    if (!dispatching) {
+        return true; /* The script has ended meanwhile, and the request with it. */
+    }
     if (is_due(intact)) {
         samovar_reset_undo_shutdown_functions();
         samovar_end_below();
@@ -268,6 +274,16 @@ void samovar_serving_end(int outcome) {
     samovar_serving = false;
     samovar_reset_drop();
     samovar_outcome = outcome;
+}
+
+/* A request may still be open, in a fiber that has suspended itself: it ends as the script of a
+ * request does, and the fiber is destroyed on the way. */
+void samovar_script_ended(void) {
+    if (dispatching) {
+        dispatching = false;
+        samovar_reset_keep_shutdown_functions();
+    }
+    samovar_serving_end(SAMOVAR_RUN_ENDED);
 }
 
 bool samovar_serve_next(samovar_handler *handler) {

@@ -63,6 +63,8 @@ void samovar_reset(void);
 void samovar_reset_drop(void);
 /* Shutdown functions registered at boot run too, before the request's own. */
 void samovar_reset_undo_shutdown_functions(void);
+/* What samovar_reset_drop() restores are those of the boot and of the request. */
+void samovar_reset_keep_shutdown_functions(void);
 void samovar_reset_session(void);
 
 /* resident.c */
@@ -83,6 +85,8 @@ void samovar_serving_begin(samovar_handler *handler, zend_long rollback_every);
  * error it has ended too, by a bailout. */
 bool samovar_serve_next(samovar_handler *handler);
 void samovar_serving_end(int outcome);
+/* The script has ended by itself while it was serving. */
+void samovar_script_ended(void);
 /* Within samovar_serve_next(), but not waiting. */
 bool samovar_dispatching(void);
 /* Calls it for the request at hand, and reports what it throws. */

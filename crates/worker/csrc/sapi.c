@@ -431,7 +431,7 @@ static int run(const char *script, bool is_boot) {
         samovar_end_below();
     }
     if (samovar_serving) {
-        samovar_serving_end(SAMOVAR_RUN_ENDED); /* Its own loop, as FrankenPHP's workers have. */
+        samovar_script_ended(); /* Its own loop, as FrankenPHP's workers have. */
     }
     samovar_unwatch_inclusions();
     php_request_shutdown(NULL);

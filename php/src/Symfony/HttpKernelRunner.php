@@ -12,6 +12,7 @@ use Symfony\Component\HttpKernel\HttpKernelInterface;
 use Symfony\Component\HttpKernel\KernelInterface;
 use Symfony\Component\HttpKernel\TerminableInterface;
 use Symfony\Component\Runtime\RunnerInterface;
+use Symfony\Component\VarDumper\VarDumper;
 
 /** Symfony's kernel: booted, warmed up, then request by request. */
 final class HttpKernelRunner implements RunnerInterface
@@ -74,6 +75,7 @@ final class HttpKernelRunner implements RunnerInterface
             // Its services may hold anything of the request that was left: it begins anew.
             $this->kernel->shutdown();
             $this->kernel->boot();
+            self::forgetDumper();
         }
         $this->isInRequest = true;
         try {
@@ -111,6 +113,18 @@ final class HttpKernelRunner implements RunnerInterface
     {
         if ($this->kernel instanceof KernelInterface) {
             $this->kernel->boot();
+        }
+        self::forgetDumper();
+    }
+
+    /** dump() and dd() print their style sheet once per dumper; the next page needs it again. */
+    private static function forgetDumper(): void
+    {
+        $handler = class_exists(VarDumper::class, false) ? VarDumper::setHandler(null) : null;
+        $isDefault = $handler instanceof \Closure
+            && (new \ReflectionFunction($handler))->getClosureScopeClass()?->name === VarDumper::class;
+        if ($handler !== null && !$isDefault) {
+            VarDumper::setHandler($handler);
         }
     }
 
