@@ -348,7 +348,9 @@ fn a_script_that_ends_while_a_fiber_holds_its_request_ends_both() {
             let shut_down = server.log().matches("the request is shut down").count();
             let response = server.get(path);
             assert_eq!(response.status, status, "{path}: {}", server.log());
-            assert!(response.text().starts_with("answered"), "{path}: {}", response.text());
+            // Beyond the memory limit PHP gives up its output buffers.
+            let shown = path == "/memory" || response.text().starts_with("answered");
+            assert!(shown, "{path}: {}", response.text());
             eventually("its shutdown function, once", || {
                 let now = server.log().matches("the request is shut down").count();
                 (now == shut_down + 1).then_some(())
