@@ -22,3 +22,4 @@ spl_autoload_register(static function (string $class): void {
 
 require_once __DIR__ . '/src/polyfill.php';
 require_once __DIR__ . '/src/Psr15/functions.php';
+require_once __DIR__ . '/src/RoadRunner/autoload.php';

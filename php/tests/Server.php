@@ -40,15 +40,18 @@ final class Server
         return is_executable($path) ? $path : null;
     }
 
-    /** @param array<string, string> $environment */
-    public static function serving(string $script, array $environment = []): self
+    /**
+     * @param array<string, string> $environment
+     * @param list<string> $arguments further ones of `samovar serve`
+     */
+    public static function serving(string $script, array $environment = [], array $arguments = []): self
     {
         $control = sys_get_temp_dir() . '/samovar-test-' . getmypid() . '-' . bin2hex(random_bytes(4)) . '.sock';
         $command = [
             self::samovar(), 'serve', $script, '--listen', '127.0.0.1:0', '--workers', '1', '--control', $control,
         ];
 
-        return new self($command, $environment, $control);
+        return new self([...$command, ...$arguments], $environment, $control);
     }
 
     /** @param array<string, string> $environment */

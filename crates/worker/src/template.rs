@@ -322,13 +322,15 @@ impl Template {
     }
 }
 
-/// Whether the front controller's own text calls or imports `Samovar\serve` or `Samovar\checkpoint`: then workers boot
-/// it before their first request. One that calls it from an included file is found out by its first request.
+/// Whether the front controller's own text calls or imports `Samovar\serve` or `Samovar\checkpoint`, or what the Composer
+/// package has in their stead: then workers boot it before their first request. One that calls it from an included file is
+/// found out by its first request.
 fn boots_ahead(app: &str) -> bool {
     let text = script_text(app);
     names(&text, b"samovar\\serve")
         || names(&text, b"samovar\\checkpoint")
         || mentions(&text, b"samovar\\runtime\\")
+        || mentions(&text, b"spiral\\roadrunner\\")
         || (mentions(&text, b"autoload_runtime.php") && runtime_is(b"samovar\\runtime\\"))
 }
 

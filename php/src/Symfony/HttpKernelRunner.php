@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Samovar\Runtime\Symfony;
 
 use Samovar\Runtime\Cycle;
+use Samovar\Runtime\Model;
 use Samovar\Runtime\Sapi;
 use Symfony\Component\HttpFoundation\Request;
 use Symfony\Component\HttpFoundation\Response;
@@ -21,7 +22,7 @@ final class HttpKernelRunner implements RunnerInterface
     private const NOBODY = '00000000000000000000000000';
 
     private bool $isBootedAhead = false;
-    /** Still true when the next request begins: the last one was left by exit(), and nothing has told the kernel. */
+    /** Still true when the request's shutdown functions run: it was left by exit(), and nothing has told the kernel. */
     private bool $isInRequest = false;
 
     /** @param list<string> $warmup targets, such as "/" or "https://example.org/search?q=tea" */
@@ -71,13 +72,9 @@ final class HttpKernelRunner implements RunnerInterface
 
     private function answer(): void
     {
-        if ($this->isInRequest && $this->kernel instanceof KernelInterface) {
-            // Its services may hold anything of the request that was left: it begins anew.
-            $this->kernel->shutdown();
-            $this->kernel->boot();
-            self::forgetDumper();
-        }
         $this->isInRequest = true;
+        // Of the functions for the end of the request the last: it is registered when the others are.
+        register_shutdown_function(fn () => register_shutdown_function($this->abandon(...)));
         try {
             $request = Request::createFromGlobals();
             $response = $this->handler()->handle($request);
@@ -87,6 +84,21 @@ final class HttpKernelRunner implements RunnerInterface
         } finally {
             $this->isInRequest = false;
         }
+    }
+
+    /**
+     * After exit() and dd(), which have told nobody: services may hold anything of that request, so they are made anew.
+     * The old ones' destructors may still print, as at the end of a script.
+     */
+    private function abandon(): void
+    {
+        if ($this->isInRequest && $this->isBootedAhead && $this->cycle->model() === Model::Resident) {
+            $this->kernel->shutdown();
+            gc_collect_cycles();
+            self::forgetDumper();
+            $this->kernel->boot();
+        }
+        $this->isInRequest = false;
     }
 
     private function terminate(Request $request, Response $response): void
@@ -112,7 +124,11 @@ final class HttpKernelRunner implements RunnerInterface
     private function reset(): void
     {
         if ($this->kernel instanceof KernelInterface) {
-            $this->kernel->boot();
+            $container = $this->kernel->getContainer();
+            // In debug mode the next request shall do it once more: the kernel takes the moment for its begin.
+            $this->kernel->isDebug() && $container->has('services_resetter')
+                ? $container->get('services_resetter')->reset()
+                : $this->kernel->boot();
         }
         self::forgetDumper();
     }

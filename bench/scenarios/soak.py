@@ -1,0 +1,147 @@
+#!/usr/bin/python3
+"""A day in the shop: logins, forms and uploads by 16 visitors. Does a session cross, does anything grow?
+
+  bench/scenarios/soak.py                       20,000 requests to each model
+  bench/scenarios/soak.py --requests 100000     for publishing
+  bench/scenarios/soak.py --models resident --seed 7
+
+The application is tests/apps/symfony-shop, as it is, on SQLite. Each visitor checks every answer: name, language, flash
+message, cart and notes are their own, and no other visitor's name stands in it. Memory is weighed at rest, as growth.py
+does. Ends with 1 if an answer was wrong.
+"""
+
+import concurrent.futures
+import functools
+import pathlib
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from suite import accounting, control, growth, report, scenario, servers, shopper  # noqa: E402: the suite is beside
+from suite.launch import Running, free_port  # noqa: E402
+
+REQUESTS = 20_000
+READINGS = 20
+FAULTS_MAX = 10
+INSTALL_SECONDS_MAX = 120
+SHOP = servers.ROOT / "tests/apps/symfony-shop"
+RUNTIME = "Samovar\\Runtime\\SymfonyRuntime"
+MODELS = ("resident", "checkpoint")
+
+
+def main():
+    made = scenario.parser(__doc__, rounds=0, connections=16)
+    made.add_argument("--requests", type=int, default=REQUESTS, metavar="N", help="to each model: %(default)s")
+    made.add_argument("--models", default=",".join(MODELS), metavar="A,B", help="of %(default)s")
+    made.add_argument("--seed", type=int, default=1, metavar="N", help="of the visitors' orders: %(default)s")
+    asked = made.parse_args()
+    unknown = set(asked.models.split(",")) - set(MODELS)
+    if unknown:
+        made.error(f"unknown models: {', '.join(sorted(unknown))}")
+    if asked.requests < 1 or asked.connections not in range(1, 101):
+        made.error("--requests: 1 or more; --connections: 1 to 100, one for each visitor")
+    faults = []
+    scenario.run("soak", asked, functools.partial(measure_all, faults), table)
+    sys.exit(1 if faults else 0)
+
+
+def measure_all(faults, lab, results):
+    for model in lab.asked.models.split(","):
+        result = results[model] = {"error": None, "faults": [], "readings": [], "status": None}
+        try:
+            soak(lab, model, result)
+        except (*scenario.ERRORS, subprocess.SubprocessError) as error:
+            result["error"] = f"{error}" if str(error) else repr(error)
+            lab.progress.note(f"{model}: {result['error']}")
+        faults += result["faults"] + ([result["error"]] if result["error"] else [])
+
+
+def soak(lab, model, result):
+    """One model from the installation to the last reading."""
+    site = servers.Site("soak", install(lab, model) / "public", lab.folder / model / "server", free_port(),
+                        lab.asked.workers, lab.asked.connections,
+                        {"APP_RUNTIME": RUNTIME, "APP_SAMOVAR_MODEL": model})
+    with Running(servers.samovar_launch(site)) as running:
+        shoppers = [shopper.Shopper(site.port, n, lab.asked.seed) for n in range(lab.asked.connections)]
+        each = max(1, lab.asked.requests // READINGS // len(shoppers))
+        visit(shoppers, each, result)
+        result["readings"].append(reading(site, running, shoppers))
+        while sent(shoppers) < lab.asked.requests and len(result["faults"]) < FAULTS_MAX:
+            visit(shoppers, each, result)
+            result["readings"].append(reading(site, running, shoppers))
+            lab.progress.note(f"{model}: {sent(shoppers):,} of {lab.asked.requests:,} requests")
+        result["status"] = control.status(site.var)
+        if result["status"]["workers"][0]["model"] != model:
+            raise ValueError(f"the workers' model is {result['status']['workers'][0]['model']}")
+
+
+def install(lab, model):
+    """A copy of the application with tables, users and a compiled container."""
+    folder = lab.folder / model / "shop"
+    shutil.copytree(SHOP, folder, ignore=shutil.ignore_patterns("var", "tests"))
+    names = [shopper.name_of(n) for n in range(lab.asked.connections)]
+    done = subprocess.run(["php8.2", "bin/console", "app:install", *names], cwd=folder, capture_output=True, text=True,
+                          timeout=INSTALL_SECONDS_MAX, env=servers.outer_environment())
+    if done.returncode:
+        raise ValueError(f"the shop is not installed: {done.stdout}{done.stderr}")
+    return folder
+
+
+def visit(shoppers, requests, result):
+    """All shoppers at once, each with so many requests."""
+    with concurrent.futures.ThreadPoolExecutor(len(shoppers)) as pool:
+        runs = [pool.submit(one.run, requests) for one in shoppers]
+    # What a fault leaves behind is not known: without its shopper.
+    for one, run in zip(list(shoppers), runs):
+        error = run.exception()
+        if error is not None:
+            result["faults"].append(str(error) or repr(error))
+            shoppers.remove(one)
+    if not shoppers:
+        raise ValueError(f"every visitor met a fault, as: {result['faults'][0]}")
+
+
+def sent(shoppers):
+    return sum(one.sent for one in shoppers)
+
+
+def reading(site, running, shoppers):
+    """What the server and its workers hold when no request is under way."""
+    found = control.at_rest(site.var)
+    image = found.get("image") or {}
+    return {"requests": sent(shoppers), "hot_pages": image.get("hot_pages"),
+            "rollbacks_total": image.get("rollbacks_total"), "refork_total": image.get("refork_total"),
+            "tree": accounting.memory(running.roots()),
+            "workers": {str(worker["pid"]): {**control.weigh(worker["pid"]), "hot_pages": worker.get("hot_pages")}
+                        for worker in found["workers"]}}
+
+
+def table(raw):
+    head = ["model", "requests", "PSS of all, MiB", "a worker's PSS, MiB", "USS, MiB", "descriptors", "mappings"]
+    lines = [line for model, result in raw["results"].items() for line in lines_of(model, result)]
+    words = [words_of(model, result) for model, result in raw["results"].items()]
+    return "\n\n".join([scenario.heading(raw, "A day in the shop"), "\n".join(words), report.table(head, lines)])
+
+
+def words_of(model, result):
+    if result["error"]:
+        return f"- {model}: {scenario.error_of(result)}"
+    faults = "no answer was wrong, no session crossed"
+    if result["faults"]:
+        faults = f"**{len(result['faults'])} wrong answers**: " + "; ".join(fault[:300] for fault in result["faults"])
+    count = result["readings"][-1]["requests"]
+    restarts = result["status"]["worker_restarts_total"]
+    return f"- {model}: {count:,} requests, {faults}; {restarts} restarts; {growth.verdict(result['readings'])}"
+
+
+def lines_of(model, result):
+    for r in growth.shown(result["readings"]):
+        mean = lambda key: growth.per_worker(r, key)
+        yield [model, f"{r['requests']:,}", report.mebibytes(r["tree"]["pss_kib"]), report.mebibytes(mean("pss_kib")),
+               report.mebibytes(mean("uss_kib")), report.number(mean("descriptors")), report.number(mean("mappings"))]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+<?php
+
+declare(strict_types=1);
+
+namespace App\Http\Controllers;
+
+use App\Models\User;
+use Carbon\Carbon;
+use Illuminate\Http\JsonResponse;
+use Illuminate\Routing\Controller;
+use Illuminate\Support\Facades\DB;
+use Illuminate\Support\Facades\Event;
+
+/** What a request can leave in a process: soil it, then look whether the next request finds it. */
+final class StateController extends Controller
+{
+    private static int $soiled = 0;
+
+    public function show(): JsonResponse
+    {
+        return response()->json([
+            'config' => config('app.name'),
+            'locale' => app()->getLocale(),
+            'dates' => Carbon::getLocale(),
+            'container' => app()->bound('soil'),
+            'shared' => view()->shared('soil'),
+            'user' => auth()->user()?->name,
+            'transactions' => DB::transactionLevel(),
+            'timezone' => date_default_timezone_get(),
+            'users' => User::where('name', 'ghost')->count(),
+        ]);
+    }
+
+    /** The same, and what the resident model keeps by design. */
+    public function soil(): JsonResponse
+    {
+        $before = ['static' => self::$soiled, 'listening' => Event::hasListeners('soil')];
+        self::$soiled++;
+        Event::listen('soil', static fn () => null);
+        config(['app.name' => 'Soiled']);
+        app()->setLocale('de');
+        Carbon::setLocale('de');
+        app()->instance('soil', true);
+        view()->share('soil', true);
+        date_default_timezone_set('Asia/Tokyo');
+        ob_start();
+        DB::beginTransaction();
+        auth()->setUser(new User(['name' => 'ghost']));
+
+        return response()->json($before);
+    }
+
+    /** The database must not stay locked, and nobody may find the ghost. */
+    public function exitInTransaction(): never
+    {
+        DB::beginTransaction();
+        User::create(['name' => 'ghost', 'email' => 'ghost@example.org', 'password' => '']);
+        exit('left in a transaction');
+    }
+}

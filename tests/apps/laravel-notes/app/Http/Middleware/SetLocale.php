@@ -1,0 +1,27 @@
+<?php
+
+declare(strict_types=1);
+
+namespace App\Http\Middleware;
+
+use Carbon\Carbon;
+use Closure;
+use Illuminate\Http\Request;
+use Symfony\Component\HttpFoundation\Response;
+
+/** The visitor's language, which lives in the session. A visitor without one says nothing: the default must hold. */
+final class SetLocale
+{
+    public const LOCALES = ['en', 'de'];
+
+    public function handle(Request $request, Closure $next): Response
+    {
+        $locale = $request->session()->get('locale');
+        if ($locale !== null) {
+            app()->setLocale($locale);
+            Carbon::setLocale($locale);
+        }
+
+        return $next($request);
+    }
+}

@@ -1,0 +1,31 @@
+<?php
+
+declare(strict_types=1);
+
+namespace App\Doctrine;
+
+use Symfony\Component\Config\FileLocator;
+use Symfony\Component\DependencyInjection\ContainerBuilder;
+use Symfony\Component\DependencyInjection\Extension\Extension;
+use Symfony\Component\DependencyInjection\Extension\PrependExtensionInterface;
+use Symfony\Component\DependencyInjection\Loader\PhpFileLoader;
+
+/** Loads services.php beside this file. */
+final class DoctrineExtension extends Extension implements PrependExtensionInterface
+{
+    public function getAlias(): string
+    {
+        return 'doctrine';
+    }
+
+    public function load(array $configs, ContainerBuilder $container): void
+    {
+        (new PhpFileLoader($container, new FileLocator(__DIR__)))->load('services.php');
+    }
+
+    public function prepend(ContainerBuilder $container): void
+    {
+        // The bundle has no configuration of its own; it is loaded all the same.
+        $container->loadFromExtension('doctrine');
+    }
+}

@@ -1,0 +1,93 @@
+//! A private PostgreSQL: files of its own, a unix socket, nobody to be asked for a password.
+
+use samovar_testkit::eventually;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+
+const USER: &str = "postgres";
+const INSTALLED: &str = "/usr/lib/postgresql";
+
+/// A running cluster; stopped, and all it knows removed, when dropped.
+pub(crate) struct Postgres {
+    server: Child,
+    folder: TempDir,
+}
+
+impl Postgres {
+    /// Starts one with these databases, and waits until it answers.
+    pub(crate) fn with(databases: &[&str]) -> Postgres {
+        let folder = TempDir::with_prefix("samovar-pg-").expect("a temporary folder");
+        let path = folder.path();
+        if is_root() {
+            run(Command::new("chown").arg(format!("{USER}:")).arg(path));
+        }
+        run(as_user(path, "initdb")
+            .args(["-U", USER, "-A", "trust", "--no-sync", "--locale=C", "--encoding=UTF8", "-D"])
+            .arg(path.join("data")));
+        let log = std::fs::File::create(path.join("log")).expect("our own file");
+        let mut postgres = as_user(path, "postgres");
+        postgres.arg("-D").arg(path.join("data"));
+        postgres.arg("-k").arg(path).args(["-c", "listen_addresses=", "-c", "fsync=off"]);
+        postgres.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        let mut cluster = Postgres { server: postgres.spawn().expect("setpriv runs"), folder };
+        for database in databases {
+            eventually("PostgreSQL's first answer", || cluster.create(database).then_some(()));
+        }
+        cluster
+    }
+
+    /// As Doctrine wants it.
+    pub(crate) fn url(&self, database: &str) -> String {
+        let socket = self.folder.path().display();
+        format!("pgsql://{USER}@localhost/{database}?host={socket}&serverVersion=15&charset=utf8")
+    }
+
+    fn create(&mut self, database: &str) -> bool {
+        if let Some(status) = self.server.try_wait().expect("our own child") {
+            let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+            panic!("postgres ended ({status}):\n{log}");
+        }
+        let mut create = Command::new(program("createdb"));
+        create.args(["-U", USER, "-h"]).arg(self.folder.path()).arg(database);
+        create.output().expect("createdb runs").status.success()
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        // A fast shutdown: what it shares in memory is removed, as after SIGKILL it would not be.
+        let _ = Command::new("kill").arg("-INT").arg(self.server.id().to_string()).status();
+        let _ = self.server.wait();
+    }
+}
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
+}
+
+/// A program of PostgreSQL's that dies with the test, as a user whom it does not refuse.
+fn as_user(folder: &Path, name: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "INT"]).current_dir(folder);
+    if is_root() {
+        command.args(["--reuid", USER, "--regid", USER, "--clear-groups"]);
+    }
+    command.arg(program(name));
+    command
+}
+
+/// Debian keeps them out of the PATH, below the version.
+fn program(name: &str) -> PathBuf {
+    let versions = std::fs::read_dir(INSTALLED).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = versions.map(|v| v.path().join("bin").join(name)).collect();
+    found.retain(|path| path.is_file());
+    found.sort();
+    found.pop().unwrap_or_else(|| panic!("no `{name}` below {INSTALLED}\nhint: `make setup-test`"))
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}

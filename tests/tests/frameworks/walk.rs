@@ -1,0 +1,50 @@
+//! One visitor's walk, on either side: the answers must be equal but for the named rules.
+
+use crate::masks::{Rule, Side, difference, masked};
+use crate::visitor::Visitor;
+use std::fmt::Write as _;
+
+/// Makes the same walk on both sides and returns how many answers were equal; panics with what differs.
+pub(crate) fn compare(walk: fn(&mut Visitor), rules: &[Rule], ours: &Side, theirs: &Side) -> usize {
+    let [ours, theirs] = [ours, theirs].map(|side| {
+        let mut visitor = Visitor::new(side.address);
+        walk(&mut visitor);
+        answers(&visitor, rules, side)
+    });
+    let report = differences(&ours, &theirs);
+    assert!(report.is_empty(), "`-` is nginx + php-fpm, `+` is Samovar\n{report}");
+    ours.len()
+}
+
+/// A visitor's answers, step by step, as text that both sides should agree on.
+pub(crate) fn answers(visitor: &Visitor, rules: &[Rule], side: &Side) -> Vec<(String, String)> {
+    let steps = visitor.steps.iter();
+    steps.map(|(step, response)| (step.clone(), masked(response, side, rules))).collect()
+}
+
+/// What differs between two sequences of answers; nothing, when nothing does.
+pub(crate) fn differences(ours: &[(String, String)], theirs: &[(String, String)]) -> String {
+    let mut report = String::new();
+    for ((step, our), (their_step, their)) in ours.iter().zip(theirs) {
+        if step != their_step {
+            let _ = writeln!(report, "== the walks part: `{step}`, `{their_step}`");
+            break;
+        }
+        if our != their {
+            let _ = writeln!(report, "== {step}\n{}", difference(their, our));
+        }
+    }
+    if ours.len() != theirs.len() {
+        let _ = writeln!(report, "== {} answers instead of {}", ours.len(), theirs.len());
+    }
+    report
+}
+
+/// The `[[worker]]` of a page of the guide.
+pub(crate) fn console_workers(page: &str) -> String {
+    let file = samovar_testkit::workspace().join(format!("docs/guide/{page}.md"));
+    let page = std::fs::read_to_string(file).expect("a page of the guide");
+    let (_, rest) = page.split_once("[[worker]]").expect("the page has console workers");
+    let (table, _) = rest.split_once("```").expect("a fenced block");
+    format!("[[worker]]{table}")
+}

@@ -1,0 +1,78 @@
+//! The guides are followed to the letter: a reader who types what they say gets what they say.
+//!
+//! A page is followed from its first line to its last in a place of its own (`place.rs`). What each
+//! fenced block is stands in its info string (`page.rs`):
+//!
+//! | info string | what is done |
+//! |---|---|
+//! | `php public/index.php` | the file is written |
+//! | `php in public/index.php` | these lines must stand in the file |
+//! | `console` | each `$ command` is run; what follows must be its output, `…` standing for anything |
+//! | `text` | nothing: a picture made of letters. It is counted, and listed |
+//!
+//! Any other block, and one that is indented instead of fenced, is an error: none is passed over.
+//!
+//! A command is run by a shell, as it stands, except where this machine is not the reader's
+//! (`rules.rs`, each rule with a name), and except that ports and folders are the place's own.
+
+#[path = "guides/application.rs"]
+mod application;
+#[path = "guides/background.rs"]
+mod background;
+#[path = "guides/catalogue.rs"]
+mod catalogue;
+#[path = "guides/composer.rs"]
+mod composer;
+#[path = "applications/copy.rs"]
+mod copy;
+#[path = "guides/database.rs"]
+mod database;
+#[path = "guides/harness.rs"]
+mod harness;
+#[path = "guides/page.rs"]
+mod page;
+#[path = "guides/pattern.rs"]
+mod pattern;
+#[path = "guides/place.rs"]
+mod place;
+#[path = "guides/rules.rs"]
+mod rules;
+#[path = "guides/walk.rs"]
+mod walk;
+
+use catalogue::follow;
+
+#[test]
+fn getting_started() {
+    follow("getting-started");
+}
+
+#[test]
+fn plain_php() {
+    follow("plain-php");
+}
+
+#[test]
+fn symfony() {
+    follow("symfony");
+}
+
+#[test]
+fn slim() {
+    follow("slim");
+}
+
+#[test]
+fn psr15() {
+    follow("psr15");
+}
+
+#[test]
+fn wordpress() {
+    follow("wordpress");
+}
+
+#[test]
+fn laravel() {
+    follow("laravel");
+}

@@ -1,0 +1,15 @@
+<?php
+
+declare(strict_types=1);
+
+use App\Exceptions\Handler;
+use App\Http\Kernel;
+use Illuminate\Contracts\Debug\ExceptionHandler;
+use Illuminate\Contracts\Http\Kernel as HttpKernel;
+use Illuminate\Foundation\Application;
+
+$app = new Application(dirname(__DIR__));
+$app->singleton(HttpKernel::class, Kernel::class);
+$app->singleton(ExceptionHandler::class, Handler::class);
+
+return $app;

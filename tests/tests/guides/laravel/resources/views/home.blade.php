@@ -1,0 +1,2 @@
+<title>{{ $name }}</title>
+<p>In your cart: {{ implode(', ', $cart) ?: 'nothing' }}</p>

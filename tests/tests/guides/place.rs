@@ -1,0 +1,125 @@
+//! Where a page is followed: a root of its own with a home, a `PATH`, and free ports.
+
+use crate::copy::copy_of;
+use samovar_testkit::workspace;
+use std::ffi::OsString;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// Ports as pages say them, and folders that are the reader's machine's: each gets one here.
+const PORTS: &[&str] = &["8080", "8000"];
+const FOLDERS: &[&str] = &[
+    "/srv/",
+    "/run/mysqld/",
+    "/etc/nginx/sites-enabled/",
+    "/etc/systemd/system/",
+    "/usr/local/bin/",
+];
+
+/// A port on which nobody answers.
+const NOBODY: &str = "http://127.0.0.1:9";
+
+/// A reader's machine, as far as a page touches it.
+pub(crate) struct Place {
+    root: TempDir,
+    ports: Vec<String>,
+}
+
+impl Place {
+    /// With an empty home, and `samovar` and `sudo` on the `PATH`.
+    pub(crate) fn new() -> Place {
+        let root = TempDir::with_prefix("samovar-guide-").expect("a temporary folder");
+        let ports = free_ports(PORTS.len());
+        let place = Place { root, ports };
+        for folder in FOLDERS.iter().chain(&["/home/", "/bin/", "/tmp/"]) {
+            std::fs::create_dir_all(place.path(folder)).expect("our own folder");
+        }
+        for folder in ["/bin/", "/usr/local/bin/"] {
+            place.link(&format!("{folder}samovar"), &binary());
+        }
+        // As curl behaves before somebody's eyes: no meter.
+        std::fs::write(place.path("/home/.curlrc"), "silent\nshow-error\n").expect("our own file");
+        // The reader may be anybody; here nothing needs another's rights.
+        place.script("/bin/sudo", "#!/bin/sh\nexec \"$@\"\n");
+        place
+    }
+
+    /// A path of the page's, as it is here.
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.root.path().join(path.trim_start_matches('/'))
+    }
+
+    /// The page's words → ours.
+    pub(crate) fn ours(&self, text: &str) -> String {
+        let text = PORTS.iter().zip(&self.ports).fold(text.to_owned(), |text, (theirs, own)| {
+            text.replace(&format!(":{theirs}"), &format!(":{own}"))
+        });
+        let root = self.root.path().display();
+        FOLDERS.iter().fold(text, |text, folder| text.replace(folder, &format!("{root}{folder}")))
+    }
+
+    /// Our words → the page's.
+    pub(crate) fn theirs(&self, text: &str) -> String {
+        let text = text.replace(&self.root.path().display().to_string(), "");
+        PORTS.iter().zip(&self.ports).fold(text, |text, (theirs, own)| {
+            text.replace(&format!(":{own}"), &format!(":{theirs}"))
+        })
+    }
+
+    /// The environment of the page's commands: all of it.
+    pub(crate) fn environment(&self) -> Vec<(&'static str, OsString)> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut paths = vec![self.path("/bin")];
+        paths.extend(std::env::split_paths(&path));
+        vec![
+            ("PATH", std::env::join_paths(paths).expect("paths without a colon")),
+            ("HOME", self.path("/home").into()),
+            ("TMPDIR", self.path("/tmp").into()),
+            ("XDG_RUNTIME_DIR", self.path("/tmp").into()),
+            // Nothing is asked of the world: WordPress looks for updates.
+            ("http_proxy", NOBODY.into()),
+            ("https_proxy", NOBODY.into()),
+            ("no_proxy", "127.0.0.1".into()),
+            // The default of a page that says nothing about it.
+            ("SAMOVAR_LISTEN", self.ours("127.0.0.1:8080").into()),
+        ]
+    }
+
+    /// Copies an application to a path of the page's.
+    pub(crate) fn install(&self, application: &Path, to: &str) {
+        let copy = copy_of(application).keep();
+        let parent = self.path(to);
+        let parent = parent.parent().expect("a path below the root");
+        std::fs::create_dir_all(parent).expect("our own folder");
+        std::fs::rename(copy, self.path(to)).expect("both are temporary folders");
+    }
+
+    /// Writes a program.
+    pub(crate) fn script(&self, path: &str, text: &str) {
+        let file = self.path(path);
+        std::fs::write(&file, text).expect("our own file");
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(file, mode).expect("our own file");
+    }
+
+    /// Makes a path of the page's lead to a file of ours.
+    pub(crate) fn link(&self, path: &str, to: &Path) {
+        symlink(to, self.path(path)).expect("a link in our own folder");
+    }
+}
+
+/// The binary under test, as the testkit finds it.
+pub(crate) fn binary() -> PathBuf {
+    let built = || workspace().join("target/release/samovar");
+    std::env::var_os("SAMOVAR_BIN").map_or_else(built, PathBuf::from)
+}
+
+/// Ports that nobody listened on a moment ago.
+fn free_ports(count: usize) -> Vec<String> {
+    let bind = |_| TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let listeners: Vec<TcpListener> = (0..count).map(bind).collect();
+    let port = |listener: &TcpListener| listener.local_addr().expect("it is bound").port();
+    listeners.iter().map(|listener| port(listener).to_string()).collect()
+}
