@@ -1,14 +1,14 @@
 # `make run` serves an example on http://127.0.0.1:8080; `make test` runs all tests.
-# Both install what is missing (Debian 12) and build first.
+# Both install what is missing (Debian 12, or 13 with PHP_CONFIG=php-config8.4) and build first.
 
 CARGO ?= cargo
 PHP_CONFIG ?= php-config8.2
 export PHP_CONFIG
 
-.PHONY: help run test build bench setup setup-test setup-bench lint unit model whole php deny fuzz clean
+.PHONY: help run test build bench setup setup-test setup-bench lint unit model whole php php84 deny fuzz clean
 
 help:
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 run: build ## serve examples/hello on http://127.0.0.1:8080
 	target/release/samovar serve examples/hello/public --access-log -
@@ -50,7 +50,10 @@ whole: build ## whole-server tests, beside nginx + php-fpm
 	$(CARGO) test --locked -p samovar-tests
 
 php: build ## tests of the Composer package samovar/runtime
-	cd php && phpunit --no-interaction --colors=never --fail-on-skipped
+	cd php && phpunit --colors=never --fail-on-skipped
+
+php84: ## tests of whole servers and of php/ with PHP 8.4, in a Debian 13 below /var/cache/samovar (needs root)
+	scripts/second-root.sh trixie 8.4 make setup-test whole php
 
 deny: ## licences and sources of the dependencies (needs cargo-deny)
 	$(CARGO) deny --locked check licenses bans sources

@@ -6,16 +6,15 @@ The steps of one workload are in suite/measure.py, the figures in suite/figures.
 # Debian's Python, by its path: matplotlib comes as a Debian package, for that one.
 
 import dataclasses
-import datetime
 import json
 import pathlib
 import shlex
 import shutil
-import signal
 import sys
 import tempfile
 
-from suite import machine, measure, memory, options, peers, postgres, progress, readme, report, servers, workloads
+from suite import (machine, measure, memory, options, peers, postgres, progress, readme, report, servers, session,
+                   workloads)
 
 BENCH = pathlib.Path(__file__).resolve().parent
 FORMAT = 1  # Of raw.json: raised when older ones can no longer be read.
@@ -34,9 +33,8 @@ def main():
 
 
 def bench(asked):
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, interrupt)
-    need_tools()
+    session.end_at_signals()
+    session.need_tools()
     settings = options.settings(asked)
     chosen = choose_workloads(asked.workloads)
     kinds, missing = choose_servers(asked.servers)
@@ -48,16 +46,9 @@ def bench(asked):
         raw["complete"] = True
     except KeyboardInterrupt:
         print("interrupted: writing what there is", file=sys.stderr)
-    raw["ended"] = now()
+    raw["ended"] = session.now()
     write_report(raw, output)
     return 0 if raw["complete"] else 130
-
-
-def interrupt(*_):
-    """The first Ctrl-C ends the measurement; a second must not keep servers from being stopped."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-    raise KeyboardInterrupt
 
 
 def list_all():
@@ -68,12 +59,6 @@ def list_all():
         print(f"workload  {name:20} error: {error}")
     for kind in all_kinds():
         print(f"server    {kind.key:20} {kind.version or 'missing: ' + kind.install}")
-
-
-def need_tools():
-    missing = machine.tools_missing()
-    if missing:
-        sys.exit("\n".join(f"{tool} is missing\nhint: {hint}" for tool, hint in missing.items()))
 
 
 def choose_workloads(names):
@@ -109,15 +94,11 @@ def choose_servers(names):
 
 def begin(settings, kinds, missing):
     """raw.json before anything was measured."""
-    return {"format": FORMAT, "complete": False, "started": now(), "ended": None,
+    return {"format": FORMAT, "complete": False, "started": session.now(), "ended": None,
             "command": shlex.join(["bench/run.py", *sys.argv[1:]]), "settings": dataclasses.asdict(settings),
             "machine": machine.describe(), "versions": machine.versions(), "php_settings": servers.PHP_SETTINGS,
             "servers": {kind.key: {"title": kind.title, "version": kind.version} for kind in kinds},
             "missing": missing, "workloads": {}, "memory": [], "plots": []}
-
-
-def now():
-    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
 
 
 def measure_all(raw, settings, chosen, kinds, output):

@@ -6,8 +6,10 @@ cd "$(dirname "$0")/.."
 
 folders=(basic output security strings)
 into=target/php-src
+php=${PHP_CONFIG:-php-config8.2}
+php=php${php##*php-config}
 
-installed=$(dpkg-query -W -f '${source:Version}' php8.2-cli 2>/dev/null || true)
+installed=$(dpkg-query -W -f '${source:Version}' "$php-cli" 2>/dev/null || true)
 if [ -d "$into/tests" ] && [ "$(cat "$into/VERSION" 2>/dev/null)" = "${installed:-any}" ]; then
     exit 0
 fi
@@ -27,19 +29,19 @@ done
 options=(-o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$apt/parts"
     -o "Dir::State::lists=$apt/lists" -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=)
 
-echo "setup: fetching the tests of php8.2 $installed" >&2
+echo "setup: fetching the tests of $php $installed" >&2
 apt-get "${options[@]}" update -qq
 # The installed version first; a mirror may list it without having it, and then a neighbour does.
-versions=$(apt-cache "${options[@]}" showsrc php8.2 | sed -n 's/^Version: //p' | sort -Vr)
+versions=$(apt-cache "${options[@]}" showsrc "$php" | sed -n 's/^Version: //p' | sort -Vr)
 for version in $installed $versions; do
     rm -f "$apt"/download/*
-    if (cd "$apt/download" && apt-get "${options[@]}" source -qq --download-only "php8.2=$version"); then
+    if (cd "$apt/download" && apt-get "${options[@]}" source -qq --download-only "$php=$version"); then
         break
     fi
 done
-tarball=$(find "$apt/download" -name 'php8.2_*.orig.tar.xz')
+tarball=$(find "$apt/download" -name "${php}_*.orig.tar.xz")
 if [ -z "$tarball" ]; then
-    echo "php-src.sh: the Debian mirror has no source package of php8.2 ($installed)" >&2
+    echo "php-src.sh: the Debian mirror has no source package of $php ($installed)" >&2
     echo "hint: unpack php-src's tests/{basic,output,security,strings} into $into/tests" >&2
     exit 1
 fi

@@ -3,10 +3,15 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# The lists name PHP 8.2; another version's packages have the same names.
+php=${PHP_CONFIG:-php-config8.2}
+php=php${php##*php-config}
+
 packages=$(grep -hv '^#' scripts/packages-build.txt)
 case "${1:-build}" in
     test | bench) packages+=" $(grep -hv '^#' "scripts/packages-$1.txt")" ;;
 esac
+packages=${packages//php8.2/$php}
 
 missing=()
 for package in $packages; do

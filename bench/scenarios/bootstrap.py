@@ -20,18 +20,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from suite import figures, report, scenario  # noqa: E402: the suite is beside this folder
 
 WORKLOADS = ("bootstrap", "symfony")
-# The article's figure for each way: issue 4 quotes none for this experiment, and nothing is made up here.
-ARTICLE = {}
 
 
 def main():
-    made = scenario.parser(__doc__)
-    made.add_argument("--workloads", default=",".join(WORKLOADS), metavar="A,B", help="of both: %(default)s")
-    asked = made.parse_args()
-    unknown = set(asked.workloads.split(",")) - set(WORKLOADS)
-    if unknown:
-        made.error(f"unknown workloads: {', '.join(sorted(unknown))}")
-    scenario.run("bootstrap", asked, measure_all, table)
+    scenario.run_on_workloads("bootstrap", __doc__, WORKLOADS, measure_all, table)
 
 
 def kinds():
@@ -49,29 +41,25 @@ def measure_all(lab, results):
 
 
 def table(raw):
-    parts = [scenario.heading(raw, "What bootstrap costs")]
-    parts += [f"**{name}**: {record['description']}\n\n{workload_table(record)}"
-              for name, record in raw["results"].items()]
-    parts.append("Bootstrap is what a way costs over resident. Issue 4 quotes no figure of the article for this one.")
+    parts = scenario.sections(raw, "What bootstrap costs", workload_table)
+    parts.append("Bootstrap is what a way costs over resident.")
     return "\n\n".join(parts)
 
 
 def workload_table(record):
     resident = scenario.measured(record, "resident")
     return report.table(
-        ["way", "article", "CPU µs/request (min–max)", "bootstrap, µs", "× resident", "requests/s", "p50 ms", "p99 ms",
-         "errors"],
-        [line(key, server, scenario.measured(record, key), resident) for key, server in record["servers"].items()])
+        ["way", "CPU µs/request (min–max)", "bootstrap, µs", "× resident", "requests/s", "p50 ms", "p99 ms", "errors"],
+        [line(server, scenario.measured(record, key), resident) for key, server in record["servers"].items()])
 
 
-def line(key, server, found, resident):
+def line(server, found, resident):
     if found is None:
-        return [server["title"], ARTICLE.get(key, "–"), scenario.error_of(server), *[""] * 6]
+        return [server["title"], scenario.error_of(server), *[""] * 6]
     cpu, least = figures.middle(found, "cpu_us"), figures.middle(resident, "cpu_us")
-    return [server["title"], ARTICLE.get(key, "–"), report.with_spread(found["cpu_us"]),
-            report.signed(figures.difference(cpu, least)), report.number(figures.ratio(cpu, least), 2),
-            report.number(figures.middle(found, "rate"), 0), report.milliseconds(figures.middle(found, "p50")),
-            report.milliseconds(figures.middle(found, "p99")), str(found["errors"] + found["hung"])]
+    return [server["title"], report.with_spread(found["cpu_us"]), report.signed(figures.difference(cpu, least)),
+            report.number(figures.ratio(cpu, least), 2), scenario.rate(found), *scenario.latencies(found),
+            scenario.faults(found)]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Does anything grow? Many requests to each execution model; memory and descriptors before, in between and after.
 
-  bench/scenarios/growth.py                         10,000 requests to each, as in the article
+  bench/scenarios/growth.py                         10,000 requests to each
   bench/scenarios/growth.py --requests 1000000      for a release
   bench/scenarios/growth.py --servers checkpoint    tests/apps/pristine alone: pages that soil the process in every way
 
@@ -15,12 +15,13 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from suite import accounting, control, growth, report, scenario  # noqa: E402: the suite is beside this folder
+from suite import control, growth, report, scenario  # noqa: E402: the suite is beside this folder
 
 REQUESTS = 10_000
 READINGS = 20
 WARMUP_SECONDS = 0.5
-ARTICLE = "no growth over 10,000 requests"
+# Of Samovar's status, kept with each reading.
+IMAGE_FIGURES = ("hot_pages", "refork_total", "rollbacks_total", "rollback_us_p50", "rollback_us_p99")
 # Key, title, workload, entry.
 SERVERS = (
     ("script", "script, hello", scenario.APPS / "hello", "fpm"),
@@ -34,16 +35,10 @@ SERVERS = (
 
 def main():
     made = scenario.parser(__doc__, rounds=0, connections=16)
-    keys = ",".join(server[0] for server in SERVERS)
-    made.add_argument("--requests", type=int, default=REQUESTS, metavar="N", help="to each server: %(default)s")
-    made.add_argument("--servers", default=keys, metavar="A,B", help="of %(default)s")
-    asked = made.parse_args()
-    unknown = set(asked.servers.split(",")) - set(keys.split(","))
-    if unknown:
-        made.error(f"unknown servers: {', '.join(sorted(unknown))}")
-    if asked.requests < 1:
-        made.error("--requests: 1 or more")
-    scenario.run("growth", asked, measure_all, table)
+    made.add_argument("--requests", type=scenario.positive, default=REQUESTS, metavar="N",
+                      help="to each server: %(default)s")
+    scenario.add_choice(made, "--servers", [server[0] for server in SERVERS])
+    scenario.run("growth", made.parse_args(), measure_all, table)
 
 
 def measure_all(lab, results):
@@ -59,8 +54,7 @@ def measure_all(lab, results):
             contestant.start()
             soak(contestant, lab, results[key])
         except scenario.ERRORS as error:
-            results[key]["error"] = f"{error}" if str(error) else repr(error)
-            lab.progress.note(f"{title}: {results[key]['error']}")
+            scenario.note_error(lab.progress, title, results[key], error)
         finally:
             contestant.stop()
 
@@ -85,13 +79,7 @@ def soak(contestant, lab, result):
 
 def reading(contestant, sent):
     """What the server and its workers hold when no request is under way."""
-    found = control.at_rest(contestant.site.var)
-    image = found.get("image") or {}
-    names = ("hot_pages", "refork_total", "rollbacks_total", "rollback_us_p50", "rollback_us_p99")
-    return {"requests": sent, **{name: image.get(name) for name in names},
-            "tree": accounting.memory(contestant.running.roots()),
-            "workers": {str(worker["pid"]): {**control.weigh(worker["pid"]), "hot_pages": worker.get("hot_pages")}
-                        for worker in found["workers"]}}
+    return control.reading(contestant.site.var, contestant.running.roots(), sent, IMAGE_FIGURES)
 
 
 def table(raw):
@@ -100,8 +88,7 @@ def table(raw):
     head = ["server", "requests", "PSS of all, MiB", "a worker's PSS, MiB", "USS, MiB", "descriptors", "mappings",
             "hot pages", "re-forks", "rollback p50 µs", "p99 µs"]
     return "\n\n".join([
-        scenario.heading(raw, "Growth over many requests"), f"The article: {ARTICLE}. Ours:",
-        "\n".join(words), report.table(head, lines)])
+        scenario.heading(raw, "Growth over many requests"), "\n".join(words), report.table(head, lines)])
 
 
 def words_of(result):

@@ -4,7 +4,7 @@
   bench/scenarios/preload.py [--workloads bootstrap,symfony] [--output DIR]
 
 Which classes: those that the autoloader brings when the page is asked for once, found out on the command line before
-the server starts. All else is as in `make bench`. The article has about +10 % requests/s.
+the server starts. All else is as in `make bench`. Published elsewhere: about +10 % requests/s.
 """
 
 import pathlib
@@ -19,20 +19,14 @@ from suite import figures, measure, report, scenario, servers  # noqa: E402
 
 WORKLOADS = ("bootstrap", "symfony")
 APP = scenario.SCENARIO_APPS / "preload"
-ARTICLE = "+10 %"
+PUBLISHED = "+10 %"
 # Each server with its twin that preloads.
 PAIRS = (("classic", "classic-preload"), ("php-fpm", "php-fpm-preload"))
 COLLECT_SECONDS_MAX = 120
 
 
 def main():
-    made = scenario.parser(__doc__)
-    made.add_argument("--workloads", default=",".join(WORKLOADS), metavar="A,B", help="of both: %(default)s")
-    asked = made.parse_args()
-    unknown = set(asked.workloads.split(",")) - set(WORKLOADS)
-    if unknown:
-        made.error(f"unknown workloads: {', '.join(sorted(unknown))}")
-    scenario.run("preload", asked, measure_all, table)
+    scenario.run_on_workloads("preload", __doc__, WORKLOADS, measure_all, table)
 
 
 def kinds():
@@ -81,7 +75,7 @@ def workload_table(record):
     lines = [line for plain, preloaded in PAIRS if plain in record["servers"]
              for line in pair_lines(record, plain, preloaded)]
     return report.table(["server", "CPU µs/request (min–max)", "requests/s", "gain in requests/s", "gain in CPU",
-                         "the article's gain", "p50 ms", "p99 ms", "PSS MiB", "errors"], lines)
+                         "published gain", "p50 ms", "p99 ms", "PSS MiB", "errors"], lines)
 
 
 def pair_lines(record, plain, preloaded):
@@ -93,11 +87,9 @@ def pair_lines(record, plain, preloaded):
             continue
         gains = ["", "", ""] if key == plain else [
             scenario.percent(scenario.gain(found, base)), scenario.percent(scenario.gain(found, base, "cpu_us")),
-            ARTICLE]
-        yield [server["title"], report.with_spread(found["cpu_us"]), report.number(figures.middle(found, "rate"), 0),
-               *gains, report.milliseconds(figures.middle(found, "p50")),
-               report.milliseconds(figures.middle(found, "p99")), report.mebibytes(figures.middle(found, "pss_kib")),
-               str(found["errors"] + found["hung"])]
+            PUBLISHED]
+        yield [server["title"], report.with_spread(found["cpu_us"]), scenario.rate(found), *gains,
+               *scenario.latencies(found), report.mebibytes(figures.middle(found, "pss_kib")), scenario.faults(found)]
 
 
 if __name__ == "__main__":

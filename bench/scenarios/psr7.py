@@ -23,21 +23,14 @@ from suite import figures, report, scenario  # noqa: E402
 WORKLOADS = ("hello", "echo")
 APP = scenario.SCENARIO_APPS / "psr7"
 PACKAGES = ("php-psr-http-message", "php-psr-http-factory", "php-guzzlehttp-psr7")
-ARTICLE = {"psr15": "+17 %", "superglobals": "less"}
-# The words are all that there is of it here; how they are read is said with the table.
-QUOTE = ('Issue 4 quotes of the article: "PSR-7 objects against plain superglobals (then +17 % against less)". '
+PUBLISHED = {"psr15": "+17 %", "superglobals": "less"}
+QUOTE = ('Published elsewhere: "PSR-7 objects against plain superglobals (then +17 % against less)". '
          "It is read as gains in requests/s over the classic model.")
 CLASSIC = ("php-fpm", "script")  # The first that was measured is what gains are counted from.
 
 
 def main():
-    made = scenario.parser(__doc__)
-    made.add_argument("--workloads", default=",".join(WORKLOADS), metavar="A,B", help="of both: %(default)s")
-    asked = made.parse_args()
-    unknown = set(asked.workloads.split(",")) - set(WORKLOADS)
-    if unknown:
-        made.error(f"unknown workloads: {', '.join(sorted(unknown))}")
-    scenario.run("psr7", asked, measure_all, table)
+    scenario.run_on_workloads("psr7", __doc__, WORKLOADS, measure_all, table)
 
 
 def kinds():
@@ -57,10 +50,7 @@ def measure_all(lab, results):
 
 
 def table(raw):
-    parts = [scenario.heading(raw, "PSR-7 objects against superglobals")]
-    parts += [f"**{name}**: {record['description']}\n\n{workload_table(record)}"
-              for name, record in raw["results"].items()]
-    return "\n\n".join([*parts, QUOTE])
+    return "\n\n".join([*scenario.sections(raw, "PSR-7 objects against superglobals", workload_table), QUOTE])
 
 
 def workload_table(record):
@@ -68,7 +58,7 @@ def workload_table(record):
     plain = scenario.measured(record, "superglobals")
     return report.table(
         ["way", "CPU µs/request (min–max)", "+ over superglobals, µs", "requests/s", "gain over classic",
-         "the article's gain", "against superglobals", "p50 ms", "p99 ms", "errors"],
+         "published gain", "against superglobals", "p50 ms", "p99 ms", "errors"],
         [line(key, server, scenario.measured(record, key), base, plain) for key, server in record["servers"].items()])
 
 
@@ -79,10 +69,9 @@ def line(key, server, found, base, plain):
     if key not in (*CLASSIC, "superglobals"):
         over = report.signed(figures.difference(figures.middle(found, "cpu_us"), figures.middle(plain, "cpu_us")))
         against = scenario.percent(scenario.gain(found, plain))
-    return [server["title"], report.with_spread(found["cpu_us"]), over, report.number(figures.middle(found, "rate"), 0),
-            "" if found == base else scenario.percent(scenario.gain(found, base)), ARTICLE.get(key, ""), against,
-            report.milliseconds(figures.middle(found, "p50")), report.milliseconds(figures.middle(found, "p99")),
-            str(found["errors"] + found["hung"])]
+    return [server["title"], report.with_spread(found["cpu_us"]), over, scenario.rate(found),
+            "" if found == base else scenario.percent(scenario.gain(found, base)), PUBLISHED.get(key, ""), against,
+            *scenario.latencies(found), scenario.faults(found)]
 
 
 if __name__ == "__main__":

@@ -21,8 +21,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-import argparse  # noqa: E402: the suite is beside this folder
-import statistics  # noqa: E402
+import statistics  # noqa: E402: the suite is beside this folder
 
 from suite import control, figures, report, scenario  # noqa: E402
 
@@ -39,26 +38,19 @@ BIRTHS = (
     ("symfony", "checkpoint, Symfony", scenario.APPS / "symfony", "checkpoint", {}),
 )
 # Counted as the workers' minor faults on 2026-11-21: 25.1 a request with memory_limit alone, 0.002 with rollback.
-NOTE = ("Issue 4 quotes no figure of the article for this one. What leaks is fresh memory: 100 KB are 25 page faults "
-        "in each request. A rollback leaves the worker the pages that its requests write, so that the next ones fault "
-        "no more; a forked successor begins without.")
-COLUMNS = ["recycling", "the article", "CPU µs/request (min–max)", "× no leak", "requests/s", "p50 ms", "p99 ms",
-           "recycled", "lost", "PSS MiB, greatest"]
+NOTE = ("What leaks is fresh memory: 100 KB are 25 page faults in each request. A rollback leaves the worker the pages "
+        "that its requests write, so that the next ones fault no more; a forked successor begins without.")
+COLUMNS = ["recycling", "CPU µs/request (min–max)", "× no leak", "requests/s", "p50 ms", "p99 ms", "recycled", "lost",
+           "PSS MiB, greatest"]
 
 
 def main():
     made = scenario.parser(__doc__)
-    made.add_argument("--every", type=positive, default=EVERY, metavar="N",
+    made.add_argument("--every", type=scenario.positive, default=EVERY, metavar="N",
                       help="requests of a worker between recyclings: %(default)s")
     made.add_argument("--kills", type=int, default=KILLS, metavar="N",
                       help="kill -9 of a worker, a second apart; 0 for none: %(default)s")
     scenario.run("recycle", made.parse_args(), measure_all, table)
-
-
-def positive(text):
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: a whole number from 1")
-    return int(text)
 
 
 def growth_bytes(every):
@@ -117,8 +109,7 @@ def bear(lab, births):
             contestant.load(1, lab.asked.connections)
             births[key]["ms"] = control.births_ms(contestant.site.var, lab.asked.kills)
         except scenario.ERRORS as error:
-            births[key]["error"] = f"{error}" if str(error) else repr(error)
-            lab.progress.note(f"{title}: {births[key]['error']}")
+            scenario.note_error(lab.progress, title, births[key], error)
         finally:
             contestant.stop()
 
@@ -138,14 +129,13 @@ def table(raw):
 
 def line(key, server, found, base):
     if found is None:
-        return [server["title"], "–", scenario.error_of(server), *[""] * 7]
+        return [server["title"], scenario.error_of(server), *[""] * 7]
     cpu = figures.middle(found, "cpu_us")
     counts = recycled(server)
     text = "–" if counts is None else ", ".join(f"{n:,} {name}" for name, n in counts.items() if n) or "0"
-    return [server["title"], "–", report.with_spread(found["cpu_us"]),
+    return [server["title"], report.with_spread(found["cpu_us"]),
             report.number(figures.ratio(cpu, figures.middle(base, "cpu_us")), 2),
-            report.number(figures.middle(found, "rate"), 0), report.milliseconds(figures.middle(found, "p50")),
-            report.milliseconds(figures.middle(found, "p99")), text, str(found["errors"] + found["hung"]),
+            scenario.rate(found), *scenario.latencies(found), text, scenario.faults(found),
             report.mebibytes(found["pss_kib"]["max"] if found["pss_kib"] else None)]
 
 

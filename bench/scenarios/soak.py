@@ -19,11 +19,13 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from suite import accounting, control, growth, report, scenario, servers, shopper  # noqa: E402: the suite is beside
+from suite import control, growth, report, scenario, servers, shopper  # noqa: E402: the suite is beside
 from suite.launch import Running, free_port  # noqa: E402
 
 REQUESTS = 20_000
 READINGS = 20
+# Of Samovar's status, kept with each reading.
+IMAGE_FIGURES = ("hot_pages", "rollbacks_total", "refork_total")
 FAULTS_MAX = 10
 INSTALL_SECONDS_MAX = 120
 SHOP = servers.ROOT / "tests/apps/symfony-shop"
@@ -33,15 +35,13 @@ MODELS = ("resident", "checkpoint")
 
 def main():
     made = scenario.parser(__doc__, rounds=0, connections=16)
-    made.add_argument("--requests", type=int, default=REQUESTS, metavar="N", help="to each model: %(default)s")
-    made.add_argument("--models", default=",".join(MODELS), metavar="A,B", help="of %(default)s")
+    made.add_argument("--requests", type=scenario.positive, default=REQUESTS, metavar="N",
+                      help="to each model: %(default)s")
+    scenario.add_choice(made, "--models", MODELS)
     made.add_argument("--seed", type=int, default=1, metavar="N", help="of the visitors' orders: %(default)s")
     asked = made.parse_args()
-    unknown = set(asked.models.split(",")) - set(MODELS)
-    if unknown:
-        made.error(f"unknown models: {', '.join(sorted(unknown))}")
-    if asked.requests < 1 or asked.connections not in range(1, 101):
-        made.error("--requests: 1 or more; --connections: 1 to 100, one for each visitor")
+    if asked.connections not in range(1, 101):
+        made.error("--connections: 1 to 100, one for each visitor")
     faults = []
     scenario.run("soak", asked, functools.partial(measure_all, faults), table)
     sys.exit(1 if faults else 0)
@@ -53,8 +53,7 @@ def measure_all(faults, lab, results):
         try:
             soak(lab, model, result)
         except (*scenario.ERRORS, subprocess.SubprocessError) as error:
-            result["error"] = f"{error}" if str(error) else repr(error)
-            lab.progress.note(f"{model}: {result['error']}")
+            scenario.note_error(lab.progress, model, result, error)
         faults += result["faults"] + ([result["error"]] if result["error"] else [])
 
 
@@ -109,13 +108,7 @@ def sent(shoppers):
 
 def reading(site, running, shoppers):
     """What the server and its workers hold when no request is under way."""
-    found = control.at_rest(site.var)
-    image = found.get("image") or {}
-    return {"requests": sent(shoppers), "hot_pages": image.get("hot_pages"),
-            "rollbacks_total": image.get("rollbacks_total"), "refork_total": image.get("refork_total"),
-            "tree": accounting.memory(running.roots()),
-            "workers": {str(worker["pid"]): {**control.weigh(worker["pid"]), "hot_pages": worker.get("hot_pages")}
-                        for worker in found["workers"]}}
+    return control.reading(site.var, running.roots(), sent(shoppers), IMAGE_FIGURES)
 
 
 def table(raw):

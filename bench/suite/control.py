@@ -46,6 +46,15 @@ def weigh(pid):
             "mappings": len((proc / "maps").read_text().splitlines())}
 
 
+def reading(var, roots, requests, names):
+    """What a server and its workers hold at rest after so many requests, with these figures of its image."""
+    found = at_rest(var)
+    image = found.get("image") or {}
+    return {"requests": requests, **{name: image.get(name) for name in names}, "tree": accounting.memory(roots),
+            "workers": {str(worker["pid"]): {**weigh(worker["pid"]), "hot_pages": worker.get("hot_pages")}
+                        for worker in found["workers"]}}
+
+
 def births_ms(var, kills):
     """From a worker's kill -9 to the first sight of its successor, idle: once for each kill."""
     known, times = {worker["pid"] for worker in at_rest(var)["workers"]}, []

@@ -3,6 +3,8 @@
 import statistics
 
 REFERENCE = "php-fpm"
+# The client is one thread: with more of a core than that it measures itself.
+CLIENT_SHARE_MAX = 0.9
 # Where a figure stands in a round.
 PLACES = {
     "cpu_us": ("cpu_us",), "rate": ("rate",), "pss_kib": ("pss_kib",), "uss_kib": ("uss_kib",),
@@ -100,6 +102,17 @@ def rows(workload, connections):
             "errors": closed["errors"] + constant["errors"], "hung": closed["hung"] + constant["hung"],
         })
     return sorted(table, key=lambda row: (row["cpu_us"] is None, middle(row, "cpu_us") or 0, row["title"]))
+
+
+def client_limited(workload, connections):
+    """Where the client had next to no time left: [(title, pass, its share of one core)] of the main table's passes."""
+    found = []
+    for server in workload["servers"].values():
+        for pass_name in ("closed", "rate"):
+            share = median([place(r, ("client", "cpu_share")) for r in rounds_of(server, pass_name, connections)])
+            if share is not None and share > CLIENT_SHARE_MAX:
+                found.append((server["title"], pass_name, share))
+    return found
 
 
 def class_rows(workload, connections):

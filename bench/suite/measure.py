@@ -82,6 +82,11 @@ class Contestant:
         return None
 
 
+def words_of(error):
+    """An exception as it stands in a record: some have no text of their own."""
+    return str(error) or repr(error)
+
+
 def set_up(workload, environment):
     run_php(["php8.2", str(workload.folder / workload.setup)], workload.folder, environment, SETUP_SECONDS_MAX)
 
@@ -138,7 +143,7 @@ class Contest:
         try:
             yield
         except (LaunchError, client.ClientError, OSError, ValueError, KeyError) as error:
-            contestant.record["error"] = f"{error}" if str(error) else repr(error)
+            contestant.record["error"] = words_of(error)
             contestant.stop()
             self.progress.note(f"{contestant}: {contestant.record['error']}")
 

@@ -5,6 +5,7 @@ from . import figures
 PLOTS = (("cpu.svg", "CPU time per request, by workload and server"),
          ("latency.svg", "Latency against load"),
          ("memory.svg", "Memory against workers"))
+PASSES = {"closed": "closed loop", "rate": "constant rate"}
 COLUMNS = ["server", "CPU µs/request (min–max)", "× php-fpm", "+ over alone, µs", "requests/s", "p50 ms", "p90 ms",
            "p99 ms", "p99.9 ms", "p99/p50", "p99 ms at constant rate", "PSS MiB", "USS MiB", "system calls/request",
            "errors", "hung"]
@@ -82,9 +83,8 @@ def main_table(workload, connections):
 
 def class_table(workload, connections):
     rows = figures.class_rows(workload, connections)
-    names = {"closed": "closed loop", "rate": "constant rate"}
     rows.sort(key=lambda row: (row["class"], row["pass"], row["p99"] or 0))
-    lines = [[row["title"], names[row["pass"]], row["class"],
+    lines = [[row["title"], PASSES[row["pass"]], row["class"],
               *(milliseconds(row[key]) for key in ("p50", "p90", "p99", "p999"))] for row in rows]
     return table(["server", "client", "class", "p50 ms", "p90 ms", "p99 ms", "p99.9 ms"], lines) if lines else None
 
@@ -126,7 +126,15 @@ def workload_section(name, workload):
              if server["note"] and not server["note"].startswith("http")]
     late = [f"- {server['title']}: error after some rounds: {' '.join(server['error'].split())}"
             for server in workload["servers"].values() if server["error"] and server["rounds"]]
-    return "\n\n".join([*parts, *(["\n".join([*notes, *late])] if notes or late else [])])
+    lines = [*notes, *client_notes(workload, connections), *late]
+    return "\n\n".join([*parts, *(["\n".join(lines)] if lines else [])])
+
+
+def client_notes(workload, connections):
+    """Warnings: of these servers requests/s and latency say what the client can do; CPU per request holds."""
+    return [f"- {title}: **the client was the limit** ({PASSES[pass_name]}: {share:.0%} of its core)".replace("%", " %")
+            + ". Requests/s and latency are its, CPU µs/request is the server's."
+            for title, pass_name, share in figures.client_limited(workload, connections)]
 
 
 def memory_section(points):

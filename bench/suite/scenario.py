@@ -6,17 +6,15 @@ into Markdown. So figures that were recorded can be shown again without a server
 
 import argparse
 import dataclasses
-import datetime
 import json
 import os
 import pathlib
 import shlex
 import shutil
-import signal
 import sys
 import tempfile
 
-from . import figures, machine, measure, report, servers, workloads
+from . import figures, machine, measure, report, servers, session, workloads
 from .client import ClientError
 from .launch import LaunchError, free_port
 from .options import Settings
@@ -78,10 +76,39 @@ def parser(description, rounds=3, seconds=3, connections=64):
     return made
 
 
+def some_of(known):
+    """The type of an option: names of these, with commas between."""
+    def check(text):
+        unknown = set(text.split(",")) - set(known)
+        if unknown:
+            raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}")
+        return text
+    return check
+
+
+def add_choice(made, option, known, of="%(default)s"):
+    """An option that takes some of these; all of them if it is not given."""
+    made.add_argument(option, type=some_of(known), default=",".join(known), metavar="A,B", help=f"of {of}")
+
+
+def positive(text):
+    """The type of an option: a whole number from 1."""
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: a whole number from 1")
+    return int(text)
+
+
 def settings(asked):
     """A scenario's rounds are the closed loop, and nothing besides."""
     return Settings(asked.rounds, asked.seconds, asked.workers, (asked.connections,), False, "0", False, None, (),
                     None, ())
+
+
+def run_on_workloads(name, description, known, measure_all, table):
+    """The whole of a scenario that has --workloads and no other option of its own."""
+    made = parser(description)
+    add_choice(made, "--workloads", known, "both: %(default)s")
+    run(name, made.parse_args(), measure_all, table)
 
 
 def run(name, asked, measure_all, table):
@@ -89,11 +116,8 @@ def run(name, asked, measure_all, table):
     if asked.report:
         print(table(json.loads(asked.report.read_text())))
         return
-    missing = machine.tools_missing()
-    if missing:
-        sys.exit("\n".join(f"{tool} is missing\nhint: {hint}" for tool, hint in missing.items()))
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, interrupt)
+    session.need_tools()
+    session.end_at_signals()
     raw = begin(name, asked)
     folder = pathlib.Path(tempfile.mkdtemp(prefix=f"samovar-{name}-", dir="/tmp"))
     # php-fpm's children and the application's files are below it, whoever they belong to.
@@ -105,29 +129,18 @@ def run(name, asked, measure_all, table):
         print("interrupted: this is what there is", file=sys.stderr)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    raw["ended"] = now()
+    raw["ended"] = session.now()
     print_and_write(name, raw, asked.output, table)
     if not raw["complete"]:
         sys.exit(130)
 
 
-def interrupt(*_):
-    """The first Ctrl-C ends the measurement; a second must not keep servers from being stopped."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-    raise KeyboardInterrupt
-
-
 def begin(name, asked):
     shown = {key: str(value) if isinstance(value, pathlib.Path) else value for key, value in vars(asked).items()}
-    return {"format": FORMAT, "scenario": name, "complete": False, "started": now(), "ended": None,
+    return {"format": FORMAT, "scenario": name, "complete": False, "started": session.now(), "ended": None,
             "command": shlex.join([f"bench/scenarios/{name}.py", *sys.argv[1:]]), "settings": shown,
             "machine": machine.describe(), "versions": machine.versions(), "php_settings": servers.PHP_SETTINGS,
             "results": {}}
-
-
-def now():
-    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
 
 
 def print_and_write(name, raw, output, table):
@@ -200,9 +213,36 @@ def percent(value):
     return "–" if value is None else f"{value:+.0%}".replace("%", " %")
 
 
+def note_error(progress, title, result, error):
+    """Keeps what went wrong with one server; the others go on."""
+    result["error"] = measure.words_of(error)
+    progress.note(f"{title}: {result['error']}")
+
+
 def error_of(server):
     """A server's error in a cell: one line, no bars."""
     return "**error**: " + " ".join((server.get("error") or "not measured").split()).replace("|", "/")
+
+
+def sections(raw, title, workload_table):
+    """The heading, and for each workload its description and its table."""
+    return [heading(raw, title), *(f"**{name}**: {record['description']}\n\n{workload_table(record)}"
+                                   for name, record in raw["results"].items())]
+
+
+def rate(found):
+    """The cell of requests/s."""
+    return report.number(figures.middle(found, "rate"), 0)
+
+
+def latencies(found):
+    """The cells of p50 and p99."""
+    return [report.milliseconds(figures.middle(found, name)) for name in ("p50", "p99")]
+
+
+def faults(found):
+    """The cell of errors: hung requests are some, too."""
+    return str(found["errors"] + found["hung"])
 
 
 def heading(raw, title):

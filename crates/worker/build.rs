@@ -53,6 +53,8 @@ const INTERPOSED: &[&str] = &[
     "openat",
     "openat64",
     "pipe",
+    "posix_spawn",
+    "posix_spawnp",
     "prctl",
     "pthread_create",
     "read",

@@ -15,6 +15,8 @@ require_once '/usr/share/php/Symfony/Component/Mime/autoload.php';
 require_once '/usr/share/php/Symfony/Component/Security/Csrf/autoload.php';
 require_once '/usr/share/php/Symfony/Component/Validator/autoload.php';
 
+require_once __DIR__ . '/composer.php';
+
 spl_autoload_register(static function (string $class): void {
     if (str_starts_with($class, 'App\\')) {
         $file = __DIR__ . '/src/' . strtr(substr($class, strlen('App\\')), '\\', '/') . '.php';

@@ -1,6 +1,10 @@
 //! case: requests by name, and what is known to differ.
 
 use samovar_testkit::http::Request;
+use samovar_testkit::nginx_version;
+
+/// Since this version several lines of one header are joined, or the first counts; before, the last.
+const NGINX_JOINS_SINCE: (u32, u32) = (1, 23);
 
 /// One or more requests of one client; a cookie that the server sets goes with those that follow.
 pub(crate) struct Case {
@@ -87,6 +91,16 @@ impl Case {
     pub(crate) fn differs(mut self, why: &'static str, is: Is) -> Case {
         self.differences.push(Difference { model: None, why, is });
         self
+    }
+
+    /// Documents a difference from nginx before 1.23, which takes lines of one header another way.
+    pub(crate) fn differs_before_nginx_1_23(self, why: &'static str, is: Is) -> Case {
+        if nginx_version() < NGINX_JOINS_SINCE { self.differs(why, is) } else { self }
+    }
+
+    /// Documents a difference from nginx 1.23 and later.
+    pub(crate) fn differs_since_nginx_1_23(self, why: &'static str, is: Is) -> Case {
+        if nginx_version() < NGINX_JOINS_SINCE { self } else { self.differs(why, is) }
     }
 
     /// Documents a difference of the resident model.

@@ -2,19 +2,17 @@
 //!
 //! A walk is what one visitor does, a sequence of named steps with cookies kept; it is made on each
 //! side, on copies of the application of their own, and the answers must be equal after the named
-//! rules in `compare.rs`.
+//! rules.
 
-#[path = "applications/compare.rs"]
-mod compare;
-#[path = "applications/copy.rs"]
-mod copy;
 #[path = "applications/dokuwiki.rs"]
 mod dokuwiki;
+#[path = "applications/example.rs"]
+mod example;
+#[path = "applications/forms.rs"]
+mod forms;
 #[path = "applications/sessions.rs"]
 mod sessions;
 #[path = "applications/slim.rs"]
 mod slim;
 #[path = "applications/symfony.rs"]
 mod symfony;
-#[path = "applications/visitor.rs"]
-mod visitor;

@@ -23,8 +23,6 @@ mod background;
 mod catalogue;
 #[path = "guides/composer.rs"]
 mod composer;
-#[path = "applications/copy.rs"]
-mod copy;
 #[path = "guides/database.rs"]
 mod database;
 #[path = "guides/harness.rs"]

@@ -2,7 +2,7 @@
 //! and what the application itself set at boot, or keeps in its statics, lives on.
 
 use samovar_testkit::http::{Request, Response};
-use samovar_testkit::{Server, Start, eventually};
+use samovar_testkit::{Server, Start, eventually, php};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -358,8 +358,8 @@ fn server_md5(text: &str) -> String {
     std::fs::write(&file, script).expect("our own folder");
     std::fs::write(&input, text).expect("our own folder");
     let input = std::fs::File::open(input).expect("just written");
-    let output = std::process::Command::new("php8.2").arg(&file).stdin(input).output();
-    String::from_utf8(output.expect("php8.2-cli is there").stdout).expect("hex digits")
+    let output = std::process::Command::new(php::program("php")).arg(&file).stdin(input).output();
+    String::from_utf8(output.expect("PHP's command line is there").stdout).expect("hex digits")
 }
 
 #[test]

@@ -11,7 +11,7 @@ mod differences;
 use case::{Case, Pairs};
 use differences::EXPECTED_DIFFERENCES;
 use samovar_testkit::http::Client;
-use samovar_testkit::{Server, workspace};
+use samovar_testkit::{Server, php, workspace};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -160,8 +160,8 @@ fn write_verdict(case: &Case, answer: &[u8], verdicts: &Path) {
 /// The tests whose answer is the expected one.
 fn matching(verdicts: &Path) -> BTreeSet<String> {
     let judge = workspace().join("tests/phpt/judge.php");
-    let output = Command::new("php8.2").arg(judge).arg(verdicts).output();
-    let output = output.unwrap_or_else(|e| panic!("cannot run php8.2: {e}"));
+    let output = Command::new(php::program("php")).arg(judge).arg(verdicts).output();
+    let output = output.unwrap_or_else(|e| panic!("cannot run PHP: {e}"));
     assert!(output.status.success(), "judge.php: {output:?}");
     let names = String::from_utf8_lossy(&output.stdout);
     names.lines().map(|name| name.replace("__", "/")).collect()

@@ -8,22 +8,15 @@
 
 #[path = "pristine/connection.rs"]
 mod connection;
-#[path = "applications/copy.rs"]
-mod copy;
-#[path = "pristine/database.rs"]
-mod database;
 #[path = "pristine/differential.rs"]
 mod differential;
 #[path = "pristine/dokuwiki.rs"]
 mod dokuwiki;
-#[path = "pristine/masks.rs"]
-mod masks;
+#[path = "applications/forms.rs"]
+mod forms;
 #[path = "pristine/script.rs"]
 mod script;
 #[path = "pristine/symfony.rs"]
 mod symfony;
-#[path = "applications/visitor.rs"]
-#[allow(dead_code, reason = "the applications' walks use all of it")]
-mod visitor;
 #[path = "pristine/wordpress.rs"]
 mod wordpress;

@@ -8,27 +8,20 @@ use Samovar\Request;
 use Samovar\Response;
 use Symfony\Component\HttpFoundation;
 
+use function Samovar\Bench\Foundation\request;
+use function Samovar\Bench\Foundation\response;
 use function Samovar\serve;
+
+require dirname(__DIR__) . '/foundation.php';
 
 $app = require __DIR__ . '/bootstrap/app.php';
 $worker = new Worker($app);
 
 serve(static function (Request $request) use ($worker): Response {
-    $theirs = Http\Request::createFromBase(new HttpFoundation\Request(
-        $request->query(),
-        $request->form(),
-        [],
-        $request->cookies(),
-        $request->files(),
-        $request->server(),
-    ));
     $ours = null;
-    $worker->handle($theirs, static function (HttpFoundation\Response $response) use (&$ours): void {
-        $ours = new Response(
-            $response->getContent(),
-            $response->getStatusCode(),
-            $response->headers->allPreserveCase(),
-        );
+    $asked = Http\Request::createFromBase(request($request));
+    $worker->handle($asked, static function (HttpFoundation\Response $theirs) use (&$ours): void {
+        $ours = response($theirs);
     });
 
     return $ours;

@@ -7,28 +7,19 @@ use Samovar\Request;
 use Samovar\Response;
 use Symfony\Component\HttpFoundation;
 
+use function Samovar\Bench\Foundation\request;
+use function Samovar\Bench\Foundation\response;
 use function Samovar\serve;
 
+require dirname(__DIR__) . '/foundation.php';
 require __DIR__ . '/Application.php';
 
 $application = Application::boot();
 
 serve(static function (Request $request) use ($application): Response {
-    $theirs = new HttpFoundation\Request(
-        $request->query(),
-        $request->form(),
-        [],
-        $request->cookies(),
-        $request->files(),
-        $request->server(),
-    );
     $ours = null;
-    $application->handle($theirs, static function (HttpFoundation\Response $response) use (&$ours): void {
-        $ours = new Response(
-            $response->getContent(),
-            $response->getStatusCode(),
-            $response->headers->allPreserveCase(),
-        );
+    $application->handle(request($request), static function (HttpFoundation\Response $theirs) use (&$ours): void {
+        $ours = response($theirs);
     });
 
     return $ours;

@@ -51,6 +51,17 @@ class Results(unittest.TestCase):
         self.assertIn("## laravel\n\n**error**: Debian packages", report.results(self.raw))
         self.assertNotIn("laravel", readme.section(self.raw, "there"))
 
+    def test_a_client_without_time_left_is_named(self):
+        hello = self.raw["workloads"]["hello"]
+        rounds = hello["servers"]["php-fpm"]["rounds"]
+        for share, is_named in ((0.9, False), (0.95, True)):
+            for found in rounds:
+                found["client"] = {"cpu_us": 5.0, "cpu_share": share if found["pass"] == "closed" else 0.2}
+            text = report.workload_section("hello", hello)
+            self.assertEqual("- nginx + php-fpm: **the client was the limit** (closed loop: 95 % of its core)." in text,
+                             is_named)
+            self.assertNotIn("constant rate:", text)
+
     def test_trials_and_interruptions_are_called_so(self):
         self.raw["settings"]["rounds"], self.raw["complete"] = 1, False
         text = report.results(self.raw)

@@ -1,19 +1,30 @@
 //! What the whole-server tests speak: `Server::app("hello").workers(2).start()`, the same pages through
-//! nginx + php-fpm (`Oracle`), raw HTTP, and waiting on conditions instead of sleeping.
+//! nginx + php-fpm (`Oracle`), raw HTTP, and waiting on conditions instead of sleeping. Above that: visitors
+//! with cookies (`visitor`), the comparison of their walks (`walk`, `masks`), databases of a test's own.
 //!
 //! A helper panics where a test would fail anyway: the panic's text is the test's message.
 #![allow(clippy::missing_panics_doc, clippy::expect_used)]
 
+pub mod copy;
 pub mod http;
 mod kernel;
+mod mariadb;
+pub mod masks;
 mod multipart;
 mod oracle;
+pub mod order;
+pub mod php;
+mod postgres;
 mod process;
 mod server;
+pub mod visitor;
 mod wait;
+pub mod walk;
 
+pub use mariadb::MariaDb;
 pub use multipart::{BOUNDARY, Multipart};
-pub use oracle::Oracle;
+pub use oracle::{Oracle, nginx_version};
+pub use postgres::Postgres;
 pub use server::{Server, Start, ini};
 pub use wait::{WATCHDOG, eventually};
 

@@ -1,6 +1,7 @@
 //! nginx + php-fpm over the same document root: what PHP applications expect of a server.
 
 use crate::http::{Client, Response};
+use crate::php;
 use crate::process::Process;
 use crate::server::ini;
 use crate::wait::eventually;
@@ -92,8 +93,9 @@ fn start_fpm(folder: &Path, define: &[(&str, &str)]) -> Process {
         let _ = writeln!(text, "php_value[{key}] = \"{value}\"");
     }
     let config = folder.join("fpm.conf");
-    std::fs::write(&config, text.replace("\"E_ALL\"", "32767")).expect("a configuration");
-    let mut command = Command::new("php-fpm8.2");
+    std::fs::write(&config, text.replace("\"E_ALL\"", &php::all_errors().to_string()))
+        .expect("a configuration");
+    let mut command = Command::new(php::program("php-fpm"));
     command.args(["-R", "-F", "-O", "-y"]).arg(&config);
     // `php_value` cannot set what PHP reads before a request begins.
     for (key, value) in &settings {
@@ -125,6 +127,18 @@ fn start_nginx(folder: &Path, root: &Path) -> (Process, SocketAddr) {
         TcpStream::connect(address).ok()
     });
     (nginx, address)
+}
+
+/// Major and minor number of the oracle's nginx: `(1, 22)`.
+pub fn nginx_version() -> (u32, u32) {
+    let output = Command::new(nginx_binary()).arg("-v").output().expect("nginx is installed");
+    let text = String::from_utf8_lossy(&output.stderr);
+    let version = text.trim().rsplit('/').next().unwrap_or_default();
+    let mut numbers = version.split('.').map_while(|number| number.parse().ok());
+    match (numbers.next(), numbers.next()) {
+        (Some(major), Some(minor)) => (major, minor),
+        _ => panic!("`nginx -v` answered `{text}`, not a version"),
+    }
 }
 
 fn nginx_binary() -> PathBuf {

@@ -81,3 +81,9 @@ pub(crate) fn kill(pid: i32, signal: i32) {
     // SAFETY: no pointers; a positive pid names one process.
     unsafe { libc::kill(pid, signal) };
 }
+
+/// Whether the tests run as root.
+pub(crate) fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
+}

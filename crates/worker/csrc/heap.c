@@ -41,11 +41,13 @@ static void **lists(void) {
     return (void **)((char *)zend_mm_get_heap() + lists_at);
 }
 
-/* What was given back last is first in its size's list. */
+/* What was given back last is first in its size's list. A size that is rounded up to the next has
+ * an empty list. */
 static bool is_list(void **list, size_t size) {
     void *piece = emalloc(size);
+    const bool own_list = zend_mem_block_size(piece) == size;
     efree(piece);
-    return *list == piece;
+    return *list == (own_list ? piece : NULL);
 }
 
 static bool learn_lists(void) {

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/fsuid.h>
@@ -418,6 +419,21 @@ int setitimer(__itimer_which_t which, const struct itimerval *value, struct itim
         samovar_survivors->timer.known = false;
     }
     return (int)syscall(SYS_setitimer, which, value, former);
+}
+
+/* proc_open() starts its processes so since 8.4, where no handler of pthread_atfork() is called. */
+int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]) {
+    ORIGINAL(posix_spawn)
+    samovar_survey_note(SURVEY_CHILD);
+    return original(pid, path, actions, attributes, argv, envp);
+}
+
+int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                 const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]) {
+    ORIGINAL(posix_spawnp)
+    samovar_survey_note(SURVEY_CHILD);
+    return original(pid, file, actions, attributes, argv, envp);
 }
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg) {

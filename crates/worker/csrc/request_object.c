@@ -2,6 +2,7 @@
  *
  * An object that outlives its request is inert: it answers with the defaults. */
 #include "samovar.h"
+#include "compat.h"
 #include <zend_exceptions.h>
 #include <ext/standard/url.h>
 
@@ -244,9 +245,9 @@ ZEND_END_ARG_INFO()
 ZEND_BEGIN_ARG_INFO_EX(untyped, 0, 0, 0)
 ZEND_END_ARG_INFO()
 
-#define METHOD(php, c, info) ZEND_RAW_FENTRY(php, request_##c, info, ZEND_ACC_PUBLIC)
+#define METHOD(php, c, info) SAMOVAR_METHOD(php, request_##c, info, ZEND_ACC_PUBLIC)
 static const zend_function_entry methods[] = {
-    ZEND_RAW_FENTRY("__construct", request_construct, untyped, ZEND_ACC_PRIVATE | ZEND_ACC_CTOR)
+    SAMOVAR_METHOD("__construct", request_construct, untyped, ZEND_ACC_PRIVATE | ZEND_ACC_CTOR)
         METHOD("method", method, returns_string) METHOD("uri", uri, returns_string) METHOD(
             "path", path, returns_string) METHOD("queryString", query_string, returns_string)
             METHOD("protocol", protocol, returns_string) METHOD("host", host, returns_string)

@@ -3,16 +3,20 @@
  * OpenSSL and those that ask the kernel each time need nothing: OpenSSL is given a method that asks
  * the kernel. The others get a new seed after every rollback and fork: PHP's Mersenne Twister (also
  * behind rand, shuffle, str_shuffle, array_rand) and combined LCG (lcg_value, uniqid with more
- * entropy), engine objects made above the checkpoint without a seed of their own, GMP, libc's
- * rand, random and drand48, SQLite's randomblob and random(), GnuTLS, libgcrypt. */
+ * entropy), the session's own, engine objects made above the checkpoint without a seed of their
+ * own, GMP, libc's rand, random and drand48, SQLite's randomblob and random(), GnuTLS, libgcrypt.
+ */
 #define _GNU_SOURCE
 #include "samovar.h"
+#include "compat.h"
 #include "image.h"
 #include <dlfcn.h>
-#include <ext/random/php_random.h>
 #include <ext/standard/basic_functions.h>
 #include <stdlib.h>
 #include <sys/random.h>
+
+/* A PHP without sessions has no such symbol. */
+#pragma weak ps_globals
 
 /* ---- OpenSSL ------------------------------------------------------------------------------- */
 
@@ -123,32 +127,23 @@ static uint64_t draw_number(void) {
 }
 
 static void reseed_php(void) {
-#if PHP_VERSION_ID >= 80200
     RANDOM_G(mt19937_seeded) = false; /* Seeds itself from the kernel when it is next used. */
-    php_random_status_state_combinedlcg *lcg = RANDOM_G(combined_lcg)->state;
     uint64_t number = draw_number();
-    lcg->state[0] = (int32_t)(number & 0x3fffffff) + 1;
-    lcg->state[1] = (int32_t)(number >> 32 & 0x3fffffff) + 1;
-    RANDOM_G(combined_lcg_seeded) = true;
-#else
-    BG(mt_rand_is_seeded) = 0;
-    uint64_t number = draw_number();
-    LCG(s1) = (int32_t)(number & 0x3fffffff) + 1;
-    LCG(s2) = (int32_t)(number >> 32 & 0x3fffffff) + 1;
-    LCG(seeded) = 1;
-#endif
+    samovar_lcg_set((int32_t)(number & 0x3fffffff) + 1, (int32_t)(number >> 32 & 0x3fffffff) + 1);
+    if (&ps_globals) {
+        samovar_session_random_forget();
+    }
 }
 
-#if PHP_VERSION_ID >= 80200
 /* Instead of libphp's, for all models: PHP seeds the Mersenne Twister from 32 bits, and of a
  * hundred thousand requests two would draw the same numbers. Here its whole state is drawn from the
  * kernel, when it is first used. */
 void php_random_mt19937_seed_default(php_random_status_state_mt19937 *state) {
     fill_from_kernel(state->state, sizeof state->state);
-    state->count = MT_N; /* The first draw makes the next generation of numbers. */
+    /* All of its numbers are used: the first draw makes the next generation. */
+    state->count = sizeof state->state / sizeof state->state[0];
     state->mode = MT_RAND_MT19937;
 }
-#endif
 
 /* ---- engines made above the checkpoint ----------------------------------------------------- */
 
@@ -179,7 +174,7 @@ static void find_engines(void) {
 
 static void reseed_engines(void) {
     for (uint32_t i = 0; i < engine_count; i++) {
-        engines[i]->algo->seed(engines[i]->status, draw_number());
+        samovar_engine_seed(engines[i], draw_number());
     }
 }
 

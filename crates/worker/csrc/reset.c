@@ -1,6 +1,7 @@
 /* The soft reset of the resident model: what belongs to the request goes back to what it was when
  * Samovar\serve() was called; what belongs to the application lives on. */
 #include "samovar.h"
+#include "compat.h"
 #include <php_ini.h>
 #include <zend_smart_str.h>
 #include <ext/session/php_session.h>
@@ -33,7 +34,7 @@ static struct {
     handlers error, exception;
     int error_handler_reporting;
     HashTable *shutdown_functions;
-    zval session_handlers[PS_NUM_APIS];
+    zval session_handlers[SESSION_HANDLERS];
     zend_string *session_handler_class;
     HashTable environment;
     char *locale;
@@ -138,14 +139,14 @@ static void restore_handlers(const handlers *saved, zval *current, zend_stack *s
  */
 static void save_session_handlers(void) {
     base.session_handler_class = NULL;
-    for (int i = 0; i < PS_NUM_APIS; i++) {
+    for (int i = 0; i < SESSION_HANDLERS; i++) {
         ZVAL_UNDEF(&base.session_handlers[i]);
     }
     if (!samovar_has_sessions()) {
         return;
     }
-    for (int i = 0; i < PS_NUM_APIS; i++) {
-        ZVAL_COPY(&base.session_handlers[i], &PS(mod_user_names).names[i]);
+    for (int i = 0; i < SESSION_HANDLERS; i++) {
+        ZVAL_COPY(&base.session_handlers[i], SAMOVAR_SESSION_HANDLER(i));
     }
     if (PS(mod_user_class_name)) {
         base.session_handler_class = zend_string_copy(PS(mod_user_class_name));
@@ -153,8 +154,8 @@ static void save_session_handlers(void) {
 }
 
 void samovar_reset_session(void) {
-    for (int i = 0; i < PS_NUM_APIS; i++) {
-        ZVAL_COPY(&PS(mod_user_names).names[i], &base.session_handlers[i]);
+    for (int i = 0; i < SESSION_HANDLERS; i++) {
+        ZVAL_COPY(SAMOVAR_SESSION_HANDLER(i), &base.session_handlers[i]);
     }
     if (base.session_handler_class && !PS(mod_user_class_name)) {
         PS(mod_user_class_name) = zend_string_copy(base.session_handler_class);
@@ -162,7 +163,7 @@ void samovar_reset_session(void) {
 }
 
 static void drop_session_handlers(void) {
-    for (int i = 0; i < PS_NUM_APIS; i++) {
+    for (int i = 0; i < SESSION_HANDLERS; i++) {
         zval_ptr_dtor(&base.session_handlers[i]);
     }
     if (base.session_handler_class) {

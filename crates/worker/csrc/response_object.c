@@ -1,5 +1,6 @@
 /* write: Samovar\Response, and what else a handler may return. */
 #include "samovar.h"
+#include "compat.h"
 #include <zend_exceptions.h>
 #include <zend_interfaces.h>
 #include <ext/spl/spl_iterators.h>
@@ -224,11 +225,11 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(returns_mixed, 0, 0, IS_MIXED, 0)
 ZEND_END_ARG_INFO()
 
 static const zend_function_entry methods[] = {
-    ZEND_RAW_FENTRY("__construct", response_construct, construct_info,
-                    ZEND_ACC_PUBLIC | ZEND_ACC_CTOR)
-        ZEND_RAW_FENTRY("status", response_status, returns_int, ZEND_ACC_PUBLIC)
-            ZEND_RAW_FENTRY("headers", response_headers, returns_array, ZEND_ACC_PUBLIC)
-                ZEND_RAW_FENTRY("body", response_body, returns_mixed, ZEND_ACC_PUBLIC) ZEND_FE_END};
+    SAMOVAR_METHOD("__construct", response_construct, construct_info,
+                   ZEND_ACC_PUBLIC | ZEND_ACC_CTOR)
+        SAMOVAR_METHOD("status", response_status, returns_int, ZEND_ACC_PUBLIC)
+            SAMOVAR_METHOD("headers", response_headers, returns_array, ZEND_ACC_PUBLIC)
+                SAMOVAR_METHOD("body", response_body, returns_mixed, ZEND_ACC_PUBLIC) ZEND_FE_END};
 
 void samovar_response_startup(void) {
     zend_class_entry type;

@@ -2,8 +2,8 @@
  *
  * Behaviour follows php-src sapi/fpm/fpm/fpm_main.c, whose answers are what applications expect. */
 #include "samovar.h"
+#include "compat.h"
 #include "image.h"
-#include <ext/session/php_session.h>
 #include <php_ini.h>
 #include <zend_exceptions.h>
 #include <zend_signal.h>
@@ -100,11 +100,17 @@ static size_t ub_write(const char *bytes, size_t len) {
     return len;
 }
 
-/* Without headers nothing was put out either, and flush() alone does not end the time for them. */
+/* Whether flush() alone ends the time for headers is the version's to say. */
 static void flush(void *server_context) {
     (void)server_context;
-    if (!samovar_current || samovar_answered || !SG(headers_sent)) {
+    if (!samovar_current || samovar_answered) {
         return;
+    }
+    if (SAMOVAR_FLUSH_SENDS_HEADERS) {
+        sapi_send_headers();
+    }
+    if (!SG(headers_sent)) {
+        return; /* Nothing was put out either. */
     }
     if (samovar_flush() != 0) {
         php_handle_aborted_connection();

@@ -11,11 +11,8 @@ use Samovar\Runtime\Psr7\ServerRequest;
 /** php-http's tests. */
 final class ReceivedRequestIntegrationTest extends IntegrationTest
 {
-    /** The server's own, where a server runs this. */
-    public static ?NativeRequest $native = null;
-
     public function createSubject()
     {
-        return ServerRequest::received(self::$native ?? NativeRequest::of());
+        return ServerRequest::received(Native::$request ?? NativeRequest::of());
     }
 }

@@ -11,13 +11,10 @@ use Samovar\Runtime\Psr7\ServerRequest;
 /** php-http's tests. */
 final class ReceivedServerRequestIntegrationTest extends IntegrationTest
 {
-    /** The server's own, where a server runs this. */
-    public static ?NativeRequest $native = null;
-
     public function createSubject()
     {
         $_SERVER += ['REQUEST_METHOD' => 'GET'];
 
-        return ServerRequest::received(self::$native ?? NativeRequest::fromGlobals());
+        return ServerRequest::received(Native::$request ?? NativeRequest::fromGlobals());
     }
 }

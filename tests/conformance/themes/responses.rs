@@ -93,7 +93,6 @@ const DO: &[&str] = &[
     "type-lower",
     "type-none",
     "type-removed",
-    "type-twice",
     "default-charset&charset=",
     "default-charset&charset=iso-8859-1",
     "default-charset-type",
@@ -136,6 +135,10 @@ pub(crate) fn theme() -> Theme {
         get("location-then-code").differs(
             "php-fpm cannot say 200 over FastCGI: nginx makes every Location without Status a 302",
             Is::Status(200),
+        ),
+        get("type-twice").differs_since_nginx_1_23(
+            "of several Content-Types the last counts, as in PHP; nginx since 1.23 keeps the first",
+            Is::Own(200, &["content-type: text/css;charset=UTF-8", "text/plain;charset=UTF-8"]),
         ),
         get("no-colon").differs(
             "what is no header is not sent; nginx makes it one without value",

@@ -63,7 +63,7 @@ pub(crate) fn theme() -> Theme {
         ),
         Case::get("binary", &target("binary")).differs(
             "an embedded PHP has no binary of its own",
-            Is::Replaced(&[("/usr/sbin/php-fpm8.2", "")]),
+            Is::Replaced(&[("/usr/sbin/php-fpm8.2", ""), ("/usr/sbin/php-fpm8.4", "")]),
         ),
         Case::get("ini-files", &target("ini-files")),
     ]);

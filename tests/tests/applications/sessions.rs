@@ -1,14 +1,17 @@
 //! Many visitors at once: nobody sees what belongs to another one's session.
 
-use crate::copy::copy_of;
-use crate::symfony::post_message;
-use crate::visitor::{Visitor, between};
+use crate::forms::post_message;
+use samovar_testkit::copy::copy_of;
 use samovar_testkit::http::Request;
+use samovar_testkit::order::Order;
+use samovar_testkit::visitor::{Visitor, between};
 use samovar_testkit::{Server, workspace};
 use std::net::SocketAddr;
 
-const VISITORS: u64 = 8;
-const REQUESTS_EACH: u64 = 25;
+const VISITORS: usize = 8;
+const REQUESTS_EACH: usize = 25;
+/// The same orders in each run.
+const SEED: u64 = 1;
 
 #[test]
 fn symfony_sessions_stay_apart() {
@@ -37,25 +40,12 @@ fn stay_apart(example: &str, target: &str, visit: fn(SocketAddr, &str, &mut Orde
     std::thread::scope(|scope| {
         for number in 1..=VISITORS {
             let address = server.address();
-            scope.spawn(move || visit(address, &format!("visitor-{number}-"), &mut Order(number)));
+            scope.spawn(move || {
+                visit(address, &format!("visitor-{number}-"), &mut Order::new(SEED, number));
+            });
         }
     });
     server.stop();
-}
-
-/// Numbers in an order that is another for each start value, and the same in each run (xorshift64).
-struct Order(u64);
-
-impl Order {
-    fn next(&mut self, below: u64) -> u64 {
-        // A start value of few bits would give few bits at first.
-        let mut x = self.0.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        self.0 = x;
-        x % below
-    }
 }
 
 /// What one visitor expects of the Symfony application.
@@ -136,7 +126,7 @@ fn slim(address: SocketAddr, prefix: &str, order: &mut Order) {
                 list.push((id, title));
             }
             1 if !list.is_empty() => {
-                let at = order.next(list.len() as u64) as usize;
+                let at = order.next(list.len());
                 let (id, _) = list.remove(at);
                 let delete = Request::new("DELETE", &format!("/todos/{id}"));
                 assert_eq!(visitor.send(&title, delete).status, 204, "{title}");

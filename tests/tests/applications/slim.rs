@@ -1,44 +1,20 @@
 //! examples/slim: routes, JSON, middleware, PSR-7 uploads; script model and resident.
 
-use crate::compare::{Rule, Side, compare};
-use crate::copy::copy_of;
-use crate::symfony::PNG;
-use crate::visitor::{Visitor, form, multipart};
+use crate::example::is_the_oracles;
 use samovar_testkit::http::Request;
-use samovar_testkit::{Oracle, Server, eventually, workspace};
+use samovar_testkit::masks::Rule;
+use samovar_testkit::visitor::{PNG, Visitor, form, multipart};
 
-const RULES: &[Rule] =
-    &[Rule { steps: &[], name: "session", before: "set-cookie: PHPSESSID=", after: ";" }];
+const RULES: &[Rule] = &[Rule { name: "session", before: "set-cookie: PHPSESSID=", after: ";" }];
 
 #[test]
 fn slim_is_the_oracles() {
-    slim("public");
+    is_the_oracles("slim", "public", walk, RULES);
 }
 
 #[test]
 fn slim_resident_is_the_oracles() {
-    slim("public/resident.php");
-}
-
-fn slim(target: &str) {
-    let example = workspace().join("examples/slim");
-    let (our_copy, their_copy) = (copy_of(&example), copy_of(&example));
-    let ours = Server::at(our_copy.path().join(target)).workers(2).start();
-    if target.ends_with("resident.php") {
-        eventually("a resident worker", || {
-            let workers = ours.status()["workers"].clone();
-            (workers[0]["model"] == "resident").then_some(())
-        });
-    }
-    let theirs = Oracle::start(&their_copy.path().join("public"));
-    let steps = compare(
-        walk,
-        RULES,
-        &Side { address: ours.address(), folder: our_copy.path() },
-        &Side { address: theirs.address(), folder: their_copy.path() },
-    );
-    println!("slim {target}: {steps} pages equal");
-    ours.stop();
+    is_the_oracles("slim", "public/resident.php", walk, RULES);
 }
 
 fn walk(visitor: &mut Visitor) {

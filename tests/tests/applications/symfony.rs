@@ -1,51 +1,25 @@
 //! examples/symfony: pages, session, form, upload, JSON, errors; script model and resident.
 
-use crate::compare::{Rule, Side, compare};
-use crate::copy::copy_of;
-use crate::visitor::{Visitor, between, multipart};
+use crate::example::is_the_oracles;
+use crate::forms::post_message;
 use samovar_testkit::http::Request;
-use samovar_testkit::{Oracle, Server, eventually, workspace};
+use samovar_testkit::masks::Rule;
+use samovar_testkit::visitor::{PNG, Visitor, multipart};
 
 const RULES: &[Rule] = &[
-    Rule { steps: &[], name: "token", before: "name=\"message[_token]\" value=\"", after: "\"" },
-    Rule { steps: &[], name: "session", before: "set-cookie: PHPSESSID=", after: ";" },
-    Rule { steps: &[], name: "a year ago", before: "PHPSESSID=<session>; expires=", after: ";" },
+    Rule { name: "token", before: "name=\"message[_token]\" value=\"", after: "\"" },
+    Rule { name: "session", before: "set-cookie: PHPSESSID=", after: ";" },
+    Rule { name: "a year ago", before: "PHPSESSID=<session>; expires=", after: ";" },
 ];
-
-/// The smallest PNG there is: what `finfo` takes for a picture.
-pub(crate) const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\
-    \x1f\x15\xc4\x89\0\0\0\rIDAT\
-    x\x9cc\xfc\xcf\xc0P\x0f\0\x04\x85\x01\x80\x84\xa9\x8c!\0\0\0\0IEND\xaeB`\x82";
 
 #[test]
 fn symfony_is_the_oracles() {
-    symfony("public");
+    is_the_oracles("symfony", "public", walk, RULES);
 }
 
 #[test]
 fn symfony_resident_is_the_oracles() {
-    symfony("public/resident.php");
-}
-
-fn symfony(target: &str) {
-    let example = workspace().join("examples/symfony");
-    let (our_copy, their_copy) = (copy_of(&example), copy_of(&example));
-    let ours = Server::at(our_copy.path().join(target)).workers(2).start();
-    if target.ends_with("resident.php") {
-        eventually("a resident worker", || {
-            let workers = ours.status()["workers"].clone();
-            (workers[0]["model"] == "resident").then_some(())
-        });
-    }
-    let theirs = Oracle::start(&their_copy.path().join("public"));
-    let steps = compare(
-        walk,
-        RULES,
-        &Side { address: ours.address(), folder: our_copy.path() },
-        &Side { address: theirs.address(), folder: their_copy.path() },
-    );
-    println!("symfony {target}: {steps} pages equal");
-    ours.stop();
+    is_the_oracles("symfony", "public/resident.php", walk, RULES);
 }
 
 fn walk(visitor: &mut Visitor) {
@@ -69,27 +43,6 @@ fn pages(visitor: &mut Visitor) {
     // Not `/`: nginx itself refuses any other method where a folder is named.
     visitor.send("DELETE /message", Request::new("DELETE", "/message"));
     visitor.send("OPTIONS /message", Request::new("OPTIONS", "/message"));
-}
-
-/// Posts the form with its token.
-pub(crate) fn post_message(
-    visitor: &mut Visitor,
-    step: &str,
-    name: &str,
-    text: &str,
-    file: Option<(&str, &str, &[u8])>,
-) {
-    let page = visitor.send(&format!("{step}: the form"), Request::get("/message")).text();
-    let token = between(&page, "name=\"message[_token]\" value=\"", "\"").to_owned();
-    let fields = [
-        ("message[name]", name),
-        ("message[text]", text),
-        ("message[send]", ""),
-        ("message[_token]", &token),
-    ];
-    let files = file.map(|(name, kind, content)| ("message[picture]", name, kind, content));
-    let files: Vec<_> = files.into_iter().collect();
-    visitor.send(step, multipart("/message", &fields, &files));
 }
 
 fn messages(visitor: &mut Visitor) {

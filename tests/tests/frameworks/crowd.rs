@@ -27,13 +27,13 @@
 //!
 //! `CROWD_SEED` repeats an order, `CROWD_REQUESTS` makes it longer.
 
-use crate::masks::{Rule, Side};
-use crate::visitor::Visitor;
-use crate::walk::{answers, differences};
 use samovar_testkit::http::Response;
+use samovar_testkit::masks::{Rule, Side};
+use samovar_testkit::order::{Order, number_of, seed};
+use samovar_testkit::visitor::Visitor;
+use samovar_testkit::walk::{answers, differences};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How many requests the crowd sends to each side at least, unless `CROWD_REQUESTS` says another number.
 const REQUESTS: usize = 500;
@@ -76,9 +76,8 @@ pub(crate) fn names() -> Vec<String> {
 /// Sends the crowd to both sides, in the same order for each member, and returns how many answers of
 /// ours were equal to theirs; panics with what differs and what was seen of others.
 pub(crate) fn crowd(plan: &Plan, ours: &Side, theirs: &Side) -> usize {
-    let seed = from_environment("CROWD_SEED").unwrap_or_else(seed_of_now);
-    let requests = from_environment("CROWD_REQUESTS").map_or(REQUESTS, |n| n as usize);
-    println!("CROWD_SEED={seed}");
+    let seed = seed("CROWD_SEED");
+    let requests = number_of("CROWD_REQUESTS").map_or(REQUESTS, |n| n as usize);
     let [ours, theirs] =
         [ours, theirs].map(|side| visit(plan, side, seed, requests.div_ceil(MEMBERS)));
     let mut faults: Vec<String> = Vec::new();
@@ -189,31 +188,4 @@ fn shared_cookies(visits: &[Visit]) -> Vec<String> {
         }
     }
     found
-}
-
-fn from_environment(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
-}
-
-fn seed_of_now() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970");
-    u64::from(now.subsec_nanos()) ^ now.as_secs()
-}
-
-/// Numbers in an order that the seed decides (xorshift64*).
-struct Order(u64);
-
-impl Order {
-    fn new(seed: u64, member: usize) -> Order {
-        // Never 0, and of many bits however small the seed.
-        Order((seed ^ (member as u64) << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    fn next(&mut self, below: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let high = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33;
-        (high % below as u64) as usize
-    }
 }

@@ -10,11 +10,11 @@ mod everybody;
 #[path = "laravel/steps.rs"]
 mod steps;
 
-use crate::copy::copy_of;
 use crate::crowd::crowd;
-use crate::masks::{Rule, Side};
-use crate::visitor::Visitor;
-use crate::walk::compare;
+use samovar_testkit::copy::copy_of;
+use samovar_testkit::masks::{Rule, Side};
+use samovar_testkit::visitor::Visitor;
+use samovar_testkit::walk::compare;
 use samovar_testkit::{Oracle, Server, eventually, workspace};
 use std::path::Path;
 use tempfile::TempDir;

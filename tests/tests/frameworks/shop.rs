@@ -8,13 +8,14 @@ mod plan;
 
 use self::pages::{login, note, walk};
 use self::plan::PLAN;
-use crate::copy::copy_of;
 use crate::crowd::{crowd, names};
-use crate::masks::{Rule, Side};
-use crate::postgres::Postgres;
-use crate::visitor::Visitor;
-use crate::walk::{compare, console_workers};
-use samovar_testkit::{Oracle, Server, eventually, workspace};
+use crate::guide::console_workers;
+use samovar_testkit::Postgres;
+use samovar_testkit::copy::copy_of;
+use samovar_testkit::masks::{Rule, Side};
+use samovar_testkit::visitor::Visitor;
+use samovar_testkit::walk::compare;
+use samovar_testkit::{Oracle, Server, Start, eventually, workspace};
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
@@ -30,11 +31,30 @@ pub(crate) const RULES: &[Rule] = &[
 ];
 
 /// What decides is the environment alone.
-#[derive(Clone, Copy)]
-enum Model {
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Model {
     Script,
     Resident,
     Checkpoint,
+}
+
+impl Model {
+    /// Starts a server, with the variables that choose the model, and waits for its workers.
+    pub(crate) fn start(self, start: Start) -> Server {
+        const RUNTIME: &str = r"Samovar\Runtime\SymfonyRuntime";
+        let (start, name) = match self {
+            Model::Script => (start, "script"),
+            Model::Checkpoint => (start.env("APP_RUNTIME", RUNTIME), "checkpoint"),
+            Model::Resident => {
+                (start.env("APP_RUNTIME", RUNTIME).env("APP_SAMOVAR_MODEL", "resident"), "resident")
+            }
+        };
+        let server = start.start();
+        eventually("workers of the model", || {
+            (server.status()["workers"][0]["model"] == name).then_some(())
+        });
+        server
+    }
 }
 
 #[test]
@@ -154,11 +174,11 @@ fn side_by_side(
 }
 
 /// A copy of the application with a database of its own.
-struct Shop(TempDir);
+pub(crate) struct Shop(TempDir);
 
 impl Shop {
     /// Tables, products and users are the console's work, and so is the compiled container.
-    fn install(database: Option<&str>) -> Shop {
+    pub(crate) fn install(database: Option<&str>) -> Shop {
         let shop = Shop(copy_of(&workspace().join("tests/apps/symfony-shop")));
         if let Some(url) = database {
             let file = shop.path().join(".env.local");
@@ -170,11 +190,11 @@ impl Shop {
         shop
     }
 
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
 
-    fn public(&self) -> std::path::PathBuf {
+    pub(crate) fn public(&self) -> std::path::PathBuf {
         self.path().join("public")
     }
 
@@ -184,24 +204,11 @@ impl Shop {
     }
 
     fn serve_with(&self, model: Model, config: &str) -> Server {
-        const RUNTIME: &str = r"Samovar\Runtime\SymfonyRuntime";
-        let start = Server::at(self.public()).workers(3).config(config);
-        let (start, name) = match model {
-            Model::Script => (start, "script"),
-            Model::Checkpoint => (start.env("APP_RUNTIME", RUNTIME), "checkpoint"),
-            Model::Resident => {
-                (start.env("APP_RUNTIME", RUNTIME).env("APP_SAMOVAR_MODEL", "resident"), "resident")
-            }
-        };
-        let server = start.start();
-        eventually("workers of the model", || {
-            (server.status()["workers"][0]["model"] == name).then_some(())
-        });
-        server
+        model.start(Server::at(self.public()).workers(3).config(config))
     }
 
     /// `php bin/console`, which must succeed.
-    fn console(&self, arguments: &[&str]) -> String {
+    pub(crate) fn console(&self, arguments: &[&str]) -> String {
         self.php(|command| command.arg("bin/console").args(arguments))
     }
 
@@ -213,8 +220,8 @@ impl Shop {
     }
 
     fn php(&self, arguments: impl FnOnce(&mut Command) -> &mut Command) -> String {
-        let mut command = Command::new("php8.2");
-        let output = arguments(command.current_dir(self.path())).output().expect("php8.2 runs");
+        let mut command = Command::new(samovar_testkit::php::program("php"));
+        let output = arguments(command.current_dir(self.path())).output().expect("PHP runs");
         let [out, err] =
             [output.stdout, output.stderr].map(|b| String::from_utf8_lossy(&b).into_owned());
         assert!(output.status.success(), "{command:?}: {out}{err}");

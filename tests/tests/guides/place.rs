@@ -1,6 +1,6 @@
 //! Where a page is followed: a root of its own with a home, a `PATH`, and free ports.
 
-use crate::copy::copy_of;
+use samovar_testkit::copy::copy_of;
 use samovar_testkit::workspace;
 use std::ffi::OsString;
 use std::net::TcpListener;

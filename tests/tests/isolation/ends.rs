@@ -3,7 +3,7 @@
 
 use crate::stage::{json, start};
 use samovar_testkit::http::{Client, Request};
-use samovar_testkit::{Oracle, Server, eventually, workspace};
+use samovar_testkit::{Oracle, Server, eventually, php, workspace};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
@@ -115,7 +115,8 @@ fn serve(model: &str, define: (&str, &str)) -> Server {
 
 /// The same application beside php-fpm.
 fn oracle() -> Oracle {
-    Oracle::start(&workspace().join("tests/apps/isolation"))
+    let errors = php::all_but_deprecations();
+    Oracle::with(&workspace().join("tests/apps/isolation"), &[("error_reporting", &errors)])
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Servers of tests/apps/isolation, and what they answer.
 
 use samovar_testkit::http::{Request, Response};
-use samovar_testkit::{Server, Start, workspace};
+use samovar_testkit::{Server, Start, php, workspace};
 use serde_json::Value;
 
 /// A front controller of the application, with a folder that its scripts may write to.
@@ -9,6 +9,8 @@ pub(crate) fn start(front: &str) -> Start {
     let app = workspace().join("tests/apps/isolation");
     let start = Server::at(app.join(front)).define("ffi.enable", "1");
     let start = start.define("variables_order", "EGPCS");
+    // Some of what is tried is deprecated in later versions of PHP.
+    let start = start.define("error_reporting", &php::all_but_deprecations());
     let folder = start.folder().display().to_string();
     start.env("ISOLATION_FOLDER", &folder)
 }

@@ -150,6 +150,33 @@ fn a_seed_of_the_applications_own_is_kept() {
     assert_ne!(first[1], second[1]);
 }
 
+/// Which request collects the garbage of sessions is drawn too, and PHP 8.4 has a generator for that
+/// alone: with its state in the image all requests would, or none.
+#[test]
+fn each_request_draws_whether_it_collects_sessions() {
+    const REQUESTS: usize = 40;
+    let server = Server::script(
+        "<?php
+         final class Noted extends SessionHandler {
+             public static int $collections = 0;
+             public function gc(int $age): int|false { self::$collections++; return 0; }
+         }
+         Samovar\\warmup(session_start(...));
+         Samovar\\checkpoint();
+         session_set_save_handler(new Noted());
+         session_start();
+         echo json_encode(Noted::$collections);",
+    )
+    .workers(1)
+    .define("session.gc_probability", "1")
+    .define("session.gc_divisor", "2")
+    .start();
+    let collections: HashSet<u64> =
+        (0..REQUESTS).filter_map(|_| ask(&server, "/").as_u64()).collect();
+    assert_eq!(collections, HashSet::from([0, 1]), "{}", server.log());
+    assert_eq!(server.status()["image"]["mode"], "shared", "{}", server.log());
+}
+
 #[test]
 fn a_worker_knows_who_it_is() {
     let server = Server::script(

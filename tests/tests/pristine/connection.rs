@@ -1,8 +1,8 @@
 //! A connection to a database that is opened above the checkpoint: each worker has its own, and what one
 //! request leaves on it, or loses of it, is not the next one's.
 
-use crate::database::Database;
 use crate::differential::tail;
+use samovar_testkit::MariaDb;
 use samovar_testkit::{Server, eventually};
 
 /// The database's socket comes by the environment: it is there at boot.
@@ -45,7 +45,7 @@ switch ($_SERVER['REQUEST_URI']) {
 }
 "#;
 
-fn start(database: &Database, workers: usize) -> Server {
+fn start(database: &MariaDb, workers: usize) -> Server {
     let socket = database.socket().display().to_string();
     let start = Server::script(SCRIPT).workers(workers).env("DATABASE_SOCKET", &socket);
     let server = start.start();
@@ -59,7 +59,7 @@ fn start(database: &Database, workers: usize) -> Server {
 
 #[test]
 fn a_connection_is_kept_and_is_each_workers_own() {
-    let database = Database::start();
+    let database = MariaDb::start();
     let server = start(&database, 1);
     let id = server.get("/id").text();
     assert_eq!(server.get("/ask").text(), r#"[["mine"]]"#);
@@ -73,7 +73,7 @@ fn a_connection_is_kept_and_is_each_workers_own() {
 
 #[test]
 fn what_a_request_leaves_on_a_connection_is_not_the_next_ones() {
-    let database = Database::start();
+    let database = MariaDb::start();
     let server = start(&database, 1);
     let mut wrong = Vec::new();
     for leaves in ["/sent", "/half-read", "/transaction", "/close", "/kill"] {

@@ -1,19 +1,20 @@
 //! Scenes, their first answers, and the same scenes in random order on a server that rolls back.
 
-use crate::masks::{Rule, Side, difference, masked};
-use crate::visitor::Visitor;
-use samovar_testkit::http::{Request, Response};
+use samovar_testkit::http::Request;
+use samovar_testkit::masks::{Rule, Side};
+use samovar_testkit::order::{Order, number_of, seed};
+use samovar_testkit::visitor::Visitor;
+use samovar_testkit::walk::{answers, differences};
 use samovar_testkit::{Server, eventually};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How many requests a trial sends at least, unless `PRISTINE_REQUESTS` says another number.
 pub(crate) const REQUESTS: usize = 1000;
 /// How many ask at once: one for each worker.
-const CLIENTS: u64 = 2;
+const CLIENTS: usize = 2;
 /// After so many wrong answers there is nothing new to learn.
 const WRONG_MAX: usize = 5;
 /// How many scenes before a wrong answer are told.
@@ -89,9 +90,8 @@ impl<'a> Trial<'a> {
         requests: usize,
     ) {
         let side = Side { address: server.address(), folder, own: server.folder() };
-        let seed = from_environment("PRISTINE_SEED").unwrap_or_else(seed_of_now);
-        let requests = from_environment("PRISTINE_REQUESTS").map_or(requests, |n| n as usize);
-        println!("PRISTINE_SEED={seed}");
+        let seed = seed("PRISTINE_SEED");
+        let requests = number_of("PRISTINE_REQUESTS").map_or(requests, |n| n as usize);
         let stage = Stage {
             parts: trials.iter().flat_map(|t| t.scenes.iter().map(move |s| (*t, s))).collect(),
             side,
@@ -125,11 +125,9 @@ struct Played {
 fn play(scene: &Scene, rules: &[Rule], side: &Side) -> Played {
     let mut visitor = Visitor::new(side.address);
     (scene.play)(&mut visitor);
-    let plain =
-        |(step, response): &(String, Response)| (step.clone(), masked(response, side, rules));
     let cookies = visitor.steps.iter().flat_map(|(_, r)| r.all("set-cookie"));
     let cookies = cookies.map(|c| c.split(';').next().unwrap_or_default().to_owned()).collect();
-    Played { masked: visitor.steps.iter().map(plain).collect(), cookies }
+    Played { masked: answers(&visitor, rules, side), cookies }
 }
 
 /// What the clients of a run share.
@@ -164,15 +162,9 @@ impl Stage<'_> {
 
     fn judge(&self, expected: &[(String, String)], scene: &Scene, played: &Played) {
         let mut report = self.report.lock().expect("no client has panicked");
-        let mut text = String::new();
-        for ((step, expected), (got_step, got)) in expected.iter().zip(&played.masked) {
-            assert_eq!(step, got_step, "{}: the walks part", scene.name);
-            if expected != got {
-                let _ = writeln!(text, "== {}, {step}\n{}", scene.name, difference(expected, got));
-            }
-        }
-        if expected.len() != played.masked.len() {
-            let _ = writeln!(text, "== {}: not the same number of answers", scene.name);
+        let mut text = differences(&played.masked, expected);
+        if !text.is_empty() {
+            text = format!("== {}\n{text}", scene.name);
         }
         // What the rules hide must differ: a session that two newcomers share is the worst leak.
         for cookie in played.cookies.iter().filter(|c| is_session(c)).collect::<BTreeSet<_>>() {
@@ -220,31 +212,4 @@ pub(crate) fn tail(log: &str) -> String {
     const LINES_MAX: usize = 30;
     let lines: Vec<&str> = log.lines().collect();
     lines[lines.len().saturating_sub(LINES_MAX)..].join("\n")
-}
-
-fn from_environment(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
-}
-
-fn seed_of_now() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970");
-    u64::from(now.subsec_nanos()) ^ now.as_secs()
-}
-
-/// Numbers in an order that the seed decides (xorshift64*).
-struct Order(u64);
-
-impl Order {
-    fn new(seed: u64, client: u64) -> Order {
-        // Never 0, and of many bits however small the seed.
-        Order((seed ^ client << 32).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    fn next(&mut self, below: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let high = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33;
-        (high % below as u64) as usize
-    }
 }

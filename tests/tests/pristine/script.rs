@@ -2,9 +2,9 @@
 //! and ends in every way a request can end.
 
 use crate::differential::{REQUESTS, Scene, Trial, assert_rolled_back};
-use crate::masks::{Rule, Side};
-use crate::visitor::multipart;
 use samovar_testkit::http::Request;
+use samovar_testkit::masks::{Rule, Side};
+use samovar_testkit::visitor::multipart;
 use samovar_testkit::{Oracle, Server, workspace};
 use std::path::PathBuf;
 

@@ -1,10 +1,11 @@
 //! examples/symfony with its checkpoint.php: pages, session, form, upload, JSON, errors.
 
-use crate::copy::copy_of;
 use crate::differential::{REQUESTS, Scene, Trial, assert_rolled_back};
-use crate::masks::{Rule, Side};
-use crate::visitor::{Visitor, between, multipart};
+use crate::forms;
+use samovar_testkit::copy::copy_of;
 use samovar_testkit::http::Request;
+use samovar_testkit::masks::{Rule, Side};
+use samovar_testkit::visitor::{PNG, Visitor, multipart};
 use samovar_testkit::{Oracle, Server, workspace};
 
 const RULES: &[Rule] = &[
@@ -12,11 +13,6 @@ const RULES: &[Rule] = &[
     Rule { name: "session", before: "set-cookie: PHPSESSID=", after: ";" },
     Rule { name: "a year ago", before: "PHPSESSID=<session>; expires=", after: ";" },
 ];
-
-/// The smallest PNG there is: what `finfo` takes for a picture.
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\
-    \x1f\x15\xc4\x89\0\0\0\rIDAT\
-    x\x9cc\xfc\xcf\xc0P\x0f\0\x04\x85\x01\x80\x84\xa9\x8c!\0\0\0\0IEND\xaeB`\x82";
 
 #[test]
 fn symfony() {
@@ -101,16 +97,8 @@ fn scenes() -> Vec<Scene> {
     scenes
 }
 
-/// Posts the form with its token.
+/// Posts the form, maybe with a picture.
 fn post_message(visitor: &mut Visitor, name: &str, text: &str, picture: Option<&[u8]>) {
-    let page = visitor.get("/message").text();
-    let token = between(&page, "name=\"message[_token]\" value=\"", "\"").to_owned();
-    let fields = [
-        ("message[name]", name),
-        ("message[text]", text),
-        ("message[send]", ""),
-        ("message[_token]", &token),
-    ];
-    let files = picture.map(|content| ("message[picture]", "tea.png", "image/png", content));
-    visitor.send("post", multipart("/message", &fields, &files.into_iter().collect::<Vec<_>>()));
+    let file = picture.map(|content| ("tea.png", "image/png", content));
+    forms::post_message(visitor, "post", name, text, file);
 }

@@ -4,12 +4,12 @@
 //! The connection to the database is opened above the checkpoint: each worker boots by itself and
 //! keeps its own, which is what `image.mode` "worker" says.
 
-use crate::copy::copy_of;
-use crate::database::Database;
 use crate::differential::{Scene, Trial, assert_rolled_back};
-use crate::masks::{Rule, Side};
-use crate::visitor::{Visitor, form};
+use samovar_testkit::MariaDb;
+use samovar_testkit::copy::copy_of;
 use samovar_testkit::http::Request;
+use samovar_testkit::masks::{Rule, Side};
+use samovar_testkit::visitor::{Visitor, form};
 use samovar_testkit::{Oracle, Server};
 use std::path::Path;
 use tempfile::TempDir;
@@ -29,7 +29,7 @@ const REQUESTS: usize = 200;
 /// good for what everybody sees.
 #[test]
 fn wordpress() {
-    let database = Database::start();
+    let database = MariaDb::start();
     let site = site(&database);
     let theirs = Oracle::with(site.path(), SETTINGS);
     install(&theirs, site.path());
@@ -56,7 +56,7 @@ fn check(site: &TempDir, after: &str, trials: &[&Trial]) {
 }
 
 /// A site of its own: the package's code and a configuration.
-fn site(database: &Database) -> TempDir {
+fn site(database: &MariaDb) -> TempDir {
     let site = copy_of(Path::new("/usr/share/wordpress"));
     let config = CONFIG.replace("SOCKET", &database.socket().display().to_string());
     std::fs::write(site.path().join("wp-config.php"), config).expect("our own file");

@@ -34,7 +34,7 @@ $facts = static function (mixed $path) use (&$facts): mixed {
     return [
         'uploaded' => is_uploaded_file($path),
         'in upload_tmp_dir' => dirname($path) === ini_get('upload_tmp_dir'),
-        'name' => preg_replace('/^php[A-Za-z0-9]{6}$/', 'php??????', basename($path)),
+        'name' => preg_replace('/^php([a-z0-9]{13})?[A-Za-z0-9]{6}$/', 'php??????', basename($path)),
         'mode' => decoct(fileperms($path)),
         'bytes' => filesize($path),
         'md5' => md5_file($path),

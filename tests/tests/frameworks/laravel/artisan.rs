@@ -2,9 +2,9 @@
 //! dispatched over HTTP.
 
 use super::{CHECKPOINT, Copy, FRANKENPHP, OCTANE, RUNTIME, steps};
-use crate::visitor::Visitor;
-use crate::walk::console_workers;
+use crate::guide::console_workers;
 use samovar_testkit::eventually;
+use samovar_testkit::visitor::Visitor;
 use std::path::Path;
 use std::process::Command;
 

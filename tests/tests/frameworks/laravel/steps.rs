@@ -1,12 +1,7 @@
 //! A visitor's way through all pages.
 
-use crate::visitor::{Upload, Visitor, between, form, multipart};
 use samovar_testkit::http::{Request, Response};
-
-/// The smallest PNG there is: what `finfo` takes for a picture.
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\
-    \x1f\x15\xc4\x89\0\0\0\rIDAT\
-    x\x9cc\xfc\xcf\xc0P\x0f\0\x04\x85\x01\x80\x84\xa9\x8c!\0\0\0\0IEND\xaeB`\x82";
+use samovar_testkit::visitor::{PNG, Upload, Visitor, between, form, multipart};
 
 /// Where `index.php` is what is served.
 pub(super) fn all_by_name(visitor: &mut Visitor) {

@@ -1,12 +1,8 @@
 //! What one visitor does in the shop: every page, in every language, with right and wrong forms.
 
-use crate::visitor::{Upload, Visitor, between, form, multipart};
 use samovar_testkit::http::{Request, Response};
+use samovar_testkit::visitor::{PNG, Upload, Visitor, between, form, multipart};
 
-/// The smallest PNG there is: what `finfo` takes for a picture.
-pub(crate) const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\
-    \x1f\x15\xc4\x89\0\0\0\rIDAT\
-    x\x9cc\xfc\xcf\xc0P\x0f\0\x04\x85\x01\x80\x84\xa9\x8c!\0\0\0\0IEND\xaeB`\x82";
 pub(crate) const LOCALES: [&str; 3] = ["en", "de", "fr"];
 
 /// All of it.

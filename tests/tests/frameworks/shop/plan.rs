@@ -1,10 +1,10 @@
 //! What each of a crowd does in the shop.
 
 use super::RULES;
-use super::pages::{LOCALES, PNG, add, login, note, remove_first};
+use super::pages::{LOCALES, add, login, note, remove_first};
 use crate::crowd::{Act, Member, Plan};
-use crate::visitor::{Visitor, form};
 use samovar_testkit::http::Request;
+use samovar_testkit::visitor::{PNG, Visitor, form};
 
 pub(crate) const PLAN: Plan = Plan { rules: RULES, enter, acts: ACTS, leave };
 

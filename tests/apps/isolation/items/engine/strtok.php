@@ -6,6 +6,7 @@ declare(strict_types=1);
 
 return [
     'leak' => static fn () => strtok('a/b/c/d/e/f', '/'),
-    'look' => static fn () => strtok('/'),
+    // Without a text there is a warning, since 8.3.
+    'look' => static fn () => @strtok('/'),
     'resident' => 'kept',
 ];

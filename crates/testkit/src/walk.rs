@@ -5,11 +5,21 @@ use crate::visitor::Visitor;
 use std::fmt::Write as _;
 
 /// Makes the same walk on both sides and returns how many answers were equal; panics with what differs.
-pub(crate) fn compare(walk: fn(&mut Visitor), rules: &[Rule], ours: &Side, theirs: &Side) -> usize {
+pub fn compare(walk: fn(&mut Visitor), rules: &[Rule], ours: &Side, theirs: &Side) -> usize {
+    compare_by(walk, |_| rules.to_vec(), ours, theirs)
+}
+
+/// The same, where it depends on the step which rules there are.
+pub fn compare_by(
+    walk: fn(&mut Visitor),
+    rules_of: impl Fn(&str) -> Vec<Rule>,
+    ours: &Side,
+    theirs: &Side,
+) -> usize {
     let [ours, theirs] = [ours, theirs].map(|side| {
         let mut visitor = Visitor::new(side.address);
         walk(&mut visitor);
-        answers(&visitor, rules, side)
+        answers_by(&visitor, &rules_of, side)
     });
     let report = differences(&ours, &theirs);
     assert!(report.is_empty(), "`-` is nginx + php-fpm, `+` is Samovar\n{report}");
@@ -17,13 +27,21 @@ pub(crate) fn compare(walk: fn(&mut Visitor), rules: &[Rule], ours: &Side, their
 }
 
 /// A visitor's answers, step by step, as text that both sides should agree on.
-pub(crate) fn answers(visitor: &Visitor, rules: &[Rule], side: &Side) -> Vec<(String, String)> {
+pub fn answers(visitor: &Visitor, rules: &[Rule], side: &Side) -> Vec<(String, String)> {
+    answers_by(visitor, &|_: &str| rules.to_vec(), side)
+}
+
+fn answers_by(
+    visitor: &Visitor,
+    rules_of: &impl Fn(&str) -> Vec<Rule>,
+    side: &Side,
+) -> Vec<(String, String)> {
     let steps = visitor.steps.iter();
-    steps.map(|(step, response)| (step.clone(), masked(response, side, rules))).collect()
+    steps.map(|(step, response)| (step.clone(), masked(response, side, &rules_of(step)))).collect()
 }
 
 /// What differs between two sequences of answers; nothing, when nothing does.
-pub(crate) fn differences(ours: &[(String, String)], theirs: &[(String, String)]) -> String {
+pub fn differences(ours: &[(String, String)], theirs: &[(String, String)]) -> String {
     let mut report = String::new();
     for ((step, our), (their_step, their)) in ours.iter().zip(theirs) {
         if step != their_step {
@@ -38,13 +56,4 @@ pub(crate) fn differences(ours: &[(String, String)], theirs: &[(String, String)]
         let _ = writeln!(report, "== {} answers instead of {}", ours.len(), theirs.len());
     }
     report
-}
-
-/// The `[[worker]]` of a page of the guide.
-pub(crate) fn console_workers(page: &str) -> String {
-    let file = samovar_testkit::workspace().join(format!("docs/guide/{page}.md"));
-    let page = std::fs::read_to_string(file).expect("a page of the guide");
-    let (_, rest) = page.split_once("[[worker]]").expect("the page has console workers");
-    let (table, _) = rest.split_once("```").expect("a fenced block");
-    format!("[[worker]]{table}")
 }

@@ -5,14 +5,14 @@ use tempfile::TempDir;
 
 /// A copy of a folder, symlinks resolved, modification times kept (they make the ETags); what
 /// cannot be read is left out.
-pub(crate) fn copy_of(folder: &Path) -> TempDir {
+pub fn copy_of(folder: &Path) -> TempDir {
     let copy = TempDir::with_prefix("samovar-app-").expect("a temporary folder");
     copy_tree(folder, copy.path());
     copy
 }
 
 /// Copies the contents of a folder into another.
-pub(crate) fn copy_tree(from: &Path, to: &Path) {
+pub fn copy_tree(from: &Path, to: &Path) {
     let hint = "hint: `make setup-test` installs the applications";
     let entries = std::fs::read_dir(from)
         .unwrap_or_else(|e| panic!("cannot read `{}`: {e}\n{hint}", from.display()));

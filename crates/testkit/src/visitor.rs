@@ -1,30 +1,37 @@
 //! A visitor: one connection, cookies kept, each answer remembered under the name of its step.
 
-use samovar_testkit::http::{Client, Request, Response};
+use crate::http::{Client, Request, Response};
+use crate::multipart::Multipart;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 /// Somebody who visits an application.
-pub(crate) struct Visitor {
+#[derive(Debug)]
+pub struct Visitor {
     address: SocketAddr,
     client: Client,
     cookies: BTreeMap<String, String>,
     /// What was answered, step by step.
-    pub(crate) steps: Vec<(String, Response)>,
+    pub steps: Vec<(String, Response)>,
 }
 
+/// The smallest PNG there is: what `finfo` takes for a picture.
+pub const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\
+    \x1f\x15\xc4\x89\0\0\0\rIDAT\
+    x\x9cc\xfc\xcf\xc0P\x0f\0\x04\x85\x01\x80\x84\xa9\x8c!\0\0\0\0IEND\xaeB`\x82";
+
 /// A file to upload: field, name, type, content.
-pub(crate) type Upload<'a> = (&'a str, &'a str, &'a str, &'a [u8]);
+pub type Upload<'a> = (&'a str, &'a str, &'a str, &'a [u8]);
 
 impl Visitor {
     /// A newcomer without cookies.
-    pub(crate) fn new(address: SocketAddr) -> Visitor {
+    pub fn new(address: SocketAddr) -> Visitor {
         let client = Client::connect(address);
         Visitor { address, client, cookies: BTreeMap::new(), steps: Vec::new() }
     }
 
     /// Sends a request, with the cookies so far, as the step of that name.
-    pub(crate) fn send(&mut self, step: &str, request: Request) -> Response {
+    pub fn send(&mut self, step: &str, request: Request) -> Response {
         let cookies: Vec<String> = self.cookies.iter().map(|(n, v)| format!("{n}={v}")).collect();
         let request = match &cookies[..] {
             [] => request,
@@ -43,12 +50,12 @@ impl Visitor {
     }
 
     /// GET; the step is named after its target.
-    pub(crate) fn get(&mut self, target: &str) -> Response {
+    pub fn get(&mut self, target: &str) -> Response {
         self.send(&format!("GET {target}"), Request::get(target))
     }
 
     /// GET that is no step of the walk.
-    pub(crate) fn look(&mut self, target: &str) -> Response {
+    pub fn look(&mut self, target: &str) -> Response {
         let response = self.get(target);
         self.steps.pop();
         response
@@ -67,41 +74,25 @@ impl Visitor {
 }
 
 /// POST of an urlencoded form.
-pub(crate) fn form(target: &str, fields: &[(&str, &str)]) -> Request {
+pub fn form(target: &str, fields: &[(&str, &str)]) -> Request {
     let pairs: Vec<String> =
         fields.iter().map(|(name, value)| format!("{}={}", escape(name), escape(value))).collect();
     Request::form(target, &pairs.join("&"))
 }
 
 /// POST of a multipart form.
-pub(crate) fn multipart(target: &str, fields: &[(&str, &str)], files: &[Upload]) -> Request {
-    const BOUNDARY: &str = "----samovar-tests-4f1c";
-    let mut body = Vec::new();
-    for (name, value) in fields {
-        body.extend_from_slice(
-            format!(
-                "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n"
-            )
-            .as_bytes(),
-        );
-    }
-    for (field, name, kind, content) in files {
-        body.extend_from_slice(
-            format!(
-                "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{field}\"; \
-                 filename=\"{name}\"\r\nContent-Type: {kind}\r\n\r\n"
-            )
-            .as_bytes(),
-        );
-        body.extend_from_slice(content);
-        body.extend_from_slice(b"\r\n");
-    }
-    body.extend_from_slice(format!("--{BOUNDARY}--\r\n").as_bytes());
-    Request::post(target, &format!("multipart/form-data; boundary={BOUNDARY}"), body)
+pub fn multipart(target: &str, fields: &[(&str, &str)], files: &[Upload]) -> Request {
+    let body = fields.iter().fold(Multipart::new(), |body, (name, value)| body.field(name, value));
+    let body = files.iter().fold(body, |body, (field, name, kind, content)| {
+        let disposition =
+            format!("Content-Disposition: form-data; name=\"{field}\"; filename=\"{name}\"");
+        body.part(format!("{disposition}\r\nContent-Type: {kind}"), content)
+    });
+    body.post(target)
 }
 
 /// What stands between two texts.
-pub(crate) fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
+pub fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
     let found = text.split_once(before).and_then(|(_, rest)| rest.split_once(after));
     found.unwrap_or_else(|| panic!("no `{before}…{after}` in:\n{text}")).0
 }

@@ -1,23 +1,24 @@
 //! A private PostgreSQL: files of its own, a unix socket, nobody to be asked for a password.
 
-use samovar_testkit::eventually;
-use std::os::unix::fs::MetadataExt;
+use crate::process::{Process, is_root};
+use crate::wait::eventually;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 const USER: &str = "postgres";
 const INSTALLED: &str = "/usr/lib/postgresql";
 
 /// A running cluster; stopped, and all it knows removed, when dropped.
-pub(crate) struct Postgres {
-    server: Child,
+#[derive(Debug)]
+pub struct Postgres {
+    server: Process,
     folder: TempDir,
 }
 
 impl Postgres {
     /// Starts one with these databases, and waits until it answers.
-    pub(crate) fn with(databases: &[&str]) -> Postgres {
+    pub fn with(databases: &[&str]) -> Postgres {
         let folder = TempDir::with_prefix("samovar-pg-").expect("a temporary folder");
         let path = folder.path();
         if is_root() {
@@ -26,12 +27,11 @@ impl Postgres {
         run(as_user(path, "initdb")
             .args(["-U", USER, "-A", "trust", "--no-sync", "--locale=C", "--encoding=UTF8", "-D"])
             .arg(path.join("data")));
-        let log = std::fs::File::create(path.join("log")).expect("our own file");
         let mut postgres = as_user(path, "postgres");
         postgres.arg("-D").arg(path.join("data"));
         postgres.arg("-k").arg(path).args(["-c", "listen_addresses=", "-c", "fsync=off"]);
-        postgres.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        let mut cluster = Postgres { server: postgres.spawn().expect("setpriv runs"), folder };
+        let server = Process::start("postgres", postgres.stdout(Stdio::null()));
+        let mut cluster = Postgres { server, folder };
         for database in databases {
             eventually("PostgreSQL's first answer", || cluster.create(database).then_some(()));
         }
@@ -39,15 +39,14 @@ impl Postgres {
     }
 
     /// As Doctrine wants it.
-    pub(crate) fn url(&self, database: &str) -> String {
+    pub fn url(&self, database: &str) -> String {
         let socket = self.folder.path().display();
         format!("pgsql://{USER}@localhost/{database}?host={socket}&serverVersion=15&charset=utf8")
     }
 
     fn create(&mut self, database: &str) -> bool {
-        if let Some(status) = self.server.try_wait().expect("our own child") {
-            let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
-            panic!("postgres ended ({status}):\n{log}");
+        if let Some(status) = self.server.ended() {
+            panic!("postgres ended ({status}):\n{}", self.server.log());
         }
         let mut create = Command::new(program("createdb"));
         create.args(["-U", USER, "-h"]).arg(self.folder.path()).arg(database);
@@ -58,13 +57,11 @@ impl Postgres {
 impl Drop for Postgres {
     fn drop(&mut self) {
         // A fast shutdown: what it shares in memory is removed, as after SIGKILL it would not be.
-        let _ = Command::new("kill").arg("-INT").arg(self.server.id().to_string()).status();
-        let _ = self.server.wait();
+        if self.server.ended().is_none() {
+            self.server.signal(libc::SIGINT);
+            self.server.wait();
+        }
     }
-}
-
-fn is_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
 }
 
 /// A program of PostgreSQL's that dies with the test, as a user whom it does not refuse.

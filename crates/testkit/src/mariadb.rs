@@ -1,0 +1,80 @@
+//! A private MariaDB: files of its own, a unix socket.
+
+use crate::process::{Process, is_root};
+use crate::wait::eventually;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+const HINT: &str = "hint: `make setup-test` installs it";
+
+/// A running server; killed when dropped, and with it goes what it has written into a folder of its own.
+#[derive(Debug)]
+pub struct MariaDb {
+    server: Process,
+    socket: PathBuf,
+    _folder: TempDir,
+}
+
+impl MariaDb {
+    /// Nobody is asked for a password: without privileges to check, the system tables are not missed.
+    pub fn start() -> MariaDb {
+        let folder = folder();
+        let (data, socket) = (folder.path().join("data"), folder.path().join("sock"));
+        std::fs::create_dir(&data).expect("our own folder");
+        MariaDb::run(folder, &data, socket, &["--skip-grant-tables"])
+    }
+
+    /// As Debian sets one up, in these places: privileges are checked, and root comes in by the socket.
+    pub fn set_up(data: &Path, socket: PathBuf) -> MariaDb {
+        std::fs::create_dir_all(data).expect("our own folder");
+        let installed = Command::new("mariadb-install-db")
+            .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
+            .args(["--innodb-log-file-size=8M", "--innodb-use-native-aio=0"])
+            .arg(format!("--datadir={}", data.display()))
+            .args(is_root().then_some("--user=root"))
+            .output()
+            .unwrap_or_else(|e| panic!("mariadb-install-db: {e}\n{HINT}"));
+        assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stdout));
+        MariaDb::run(folder(), data, socket, &[])
+    }
+
+    /// Where it listens.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    fn run(folder: TempDir, data: &Path, socket: PathBuf, arguments: &[&str]) -> MariaDb {
+        // It dies with the test, however that ends.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "/usr/sbin/mariadbd", "--no-defaults"]);
+        command.args(is_root().then_some("--user=root"));
+        command.arg(format!("--datadir={}", data.display()));
+        command.arg(format!("--socket={}", socket.display()));
+        command.arg(format!("--pid-file={}", folder.path().join("pid").display()));
+        command.args(["--skip-networking", "--skip-log-bin"]).args(arguments);
+        // Nothing here need outlive a loss of power.
+        command.args(["--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=32M"]);
+        command.args(["--innodb-log-file-size=8M", "--innodb-use-native-aio=0"]);
+        let mut server = Process::start("mariadbd", command.stdout(Stdio::null()));
+        eventually("the database's socket", || {
+            if let Some(status) = server.ended() {
+                panic!("mariadbd ended ({status}):\n{}\n{HINT}", server.log());
+            }
+            UnixStream::connect(&socket).ok()
+        });
+        MariaDb { server, socket, _folder: folder }
+    }
+}
+
+impl Drop for MariaDb {
+    fn drop(&mut self) {
+        // Nobody reads what it would still write.
+        self.server.signal(libc::SIGKILL);
+    }
+}
+
+fn folder() -> TempDir {
+    TempDir::with_prefix("samovar-mariadb-").expect("a temporary folder")
+}

@@ -1,0 +1,42 @@
+//! Which PHP is under test: the one that the worker is built for, by `PHP_CONFIG` as in its build.
+
+use std::process::Command;
+use std::sync::LazyLock;
+
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let config = std::env::var("PHP_CONFIG").unwrap_or_else(|_| "php-config".to_owned());
+    let output = Command::new(&config).arg("--version").output();
+    let output = output.unwrap_or_else(|e| panic!("cannot run `{config}`: {e}"));
+    let version = String::from_utf8_lossy(&output.stdout);
+    let mut parts = version.trim().split('.');
+    match (parts.next(), parts.next()) {
+        (Some(major), Some(minor)) => format!("{major}.{minor}"),
+        _ => panic!("`{config} --version` answered `{version}`, not a version"),
+    }
+});
+
+/// Major and minor number: `8.2`.
+pub fn version() -> &'static str {
+    &VERSION
+}
+
+/// What that PHP's `E_ALL` is: php-fpm's settings know no constants.
+pub fn all_errors() -> u32 {
+    static ALL: LazyLock<u32> = LazyLock::new(|| {
+        let output = Command::new(program("php")).args(["-n", "-r", "echo E_ALL;"]).output();
+        let output = output.expect("PHP's command line is there");
+        String::from_utf8_lossy(&output.stdout).parse().expect("`E_ALL` is a number")
+    });
+    *ALL
+}
+
+/// `E_ALL & ~E_DEPRECATED`, for what a later version deprecates.
+pub fn all_but_deprecations() -> String {
+    const E_DEPRECATED: u32 = 8192;
+    (all_errors() & !E_DEPRECATED).to_string()
+}
+
+/// That PHP's program as Debian names it: `php8.2`, `php-fpm8.2`.
+pub fn program(name: &str) -> String {
+    format!("{name}{}", version())
+}

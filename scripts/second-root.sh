@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# Runs a command in a copy of this tree on another Debian, so with another PHP: a folder that holds that
+# release alone (chroot). Made at the first call, brought up to date by each.
+#
+#   scripts/second-root.sh SUITE PHP COMMAND…    scripts/second-root.sh trixie 8.4 make whole
+#
+# SAMOVAR_ROOTS: where such folders are (/var/cache/samovar). Rust is this machine's, mounted into it.
+# It needs root: chroot and mounts, which end with the command.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if [ $# -lt 3 ]; then
+    echo "usage: scripts/second-root.sh SUITE PHP COMMAND…" >&2
+    exit 2
+fi
+suite=$1 php=$2
+shift 2
+root=${SAMOVAR_ROOTS:-/var/cache/samovar}/$suite
+tree=/work/samovar
+cargo_home=${CARGO_HOME:-$HOME/.cargo}
+rustup_home=${RUSTUP_HOME:-$HOME/.rustup}
+
+say() {
+    echo "second-root: $*" >&2
+}
+
+fail() {
+    say "$1"
+    echo "hint: $2" >&2
+    exit 1
+}
+
+# "URIs: …" of this machine's sources for a Debian archive (debian, debian-security), or the public one.
+mirror() {
+    local found
+    found=$(cat /etc/apt/sources.list.d/*.sources /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null |
+        grep -v '^#' | grep -oE "https?://[^ ]+/$1/?( |$)" | head -n 1 | sed 's,/* *$,,' || true)
+    echo "${found:-http://deb.debian.org/$1}"
+}
+
+write_sources() {
+    local archive suites
+    rm -f "$root/etc/apt/sources.list"
+    for archive in debian debian-security; do
+        suites="$suite $suite-updates"
+        [ "$archive" = debian ] || suites=$suite-security
+        printf 'Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nSigned-By: %s\n\n' \
+            "$(mirror "$archive")" "$suites" /usr/share/keyrings/debian-archive-keyring.gpg
+    done >"$root/etc/apt/sources.list.d/debian.sources"
+}
+
+# Proxies and certificates as this machine's apt has them.
+copy_network() {
+    local file
+    cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+    for file in /etc/apt/apt.conf.d/*; do
+        if grep -qiE 'acquire::(https?|ftp|retries)' "$file"; then
+            cp "$file" "$root/etc/apt/apt.conf.d/"
+        fi
+    done
+    mkdir -p "$root/usr/local/share/ca-certificates" "$root/etc/ssl/certs"
+    if [ -d /usr/local/share/ca-certificates ]; then
+        cp -r /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/"
+    fi
+    if [ -e /etc/ssl/certs/ca-certificates.crt ] && [ ! -e "$root/etc/ssl/certs/ca-certificates.crt" ]; then
+        cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
+    fi
+}
+
+make_root() {
+    [ -e "$root/.complete" ] && return
+    command -v debootstrap >/dev/null || fail "debootstrap is missing" "apt-get install debootstrap"
+    say "Debian $suite comes into $root (a few minutes)"
+    rm -rf "$root"
+    mkdir -p "$root"
+    if ! debootstrap --variant=minbase --include=ca-certificates,make "$suite" "$root" "$(mirror debian)" \
+        >"$root.log" 2>&1; then
+        tail -n 5 "$root.log" >&2
+        fail "debootstrap failed; its messages are in $root.log" "is $(mirror debian) within reach?"
+    fi
+    # No service may start by itself.
+    printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+    chmod +x "$root/usr/sbin/policy-rc.d"
+    touch "$root/.complete"
+}
+
+# What git knows, and files not yet added; times are kept, so that cargo builds only what has changed.
+copy_tree() {
+    mkdir -p "$root$tree"
+    find "$root$tree" -mindepth 1 -maxdepth 1 ! -name target -exec rm -rf {} +
+    git ls-files -z --cached --others --exclude-standard |
+        while IFS= read -r -d '' file; do [ -e "$file" ] && printf '%s\0' "$file"; done |
+        tar --null --no-recursion -cf - -T - | tar -xf - -C "$root$tree" --no-same-owner
+}
+
+enter() {
+    # shellcheck disable=SC2016
+    exec unshare --mount --propagation private bash -euc '
+        root=$1 cargo_home=$2 rustup_home=$3 tree=$4 config=$5
+        shift 5
+        mkdir -p "$root$cargo_home" "$root$rustup_home"
+        mount --bind "$cargo_home" "$root$cargo_home"
+        mount --bind "$rustup_home" "$root$rustup_home"
+        mount -t proc proc "$root/proc"
+        mount --rbind /sys "$root/sys"
+        mount --rbind /dev "$root/dev"
+        exec chroot "$root" /usr/bin/env LC_ALL=C.UTF-8 PHP_CONFIG="$config" \
+            CARGO_HOME="$cargo_home" RUSTUP_HOME="$rustup_home" \
+            PATH="$cargo_home/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" \
+            CARGO_TARGET_DIR="$tree/target" bash -c "cd \"\$0\" && exec \"\$@\"" "$tree" "$@"
+    ' bash "$root" "$cargo_home" "$rustup_home" "$tree" "php-config$php" "$@"
+}
+
+[ "$(id -u)" = 0 ] || fail "only root may chroot" "sudo -E make php84"
+[ -d "$rustup_home/toolchains" ] || fail "no Rust in $rustup_home" "install Rust with rustup: https://rustup.rs"
+make_root
+write_sources
+copy_network
+say "copying the tree to $root$tree"
+copy_tree
+say "in $suite with PHP $php: $*"
+enter "$@"
