@@ -70,6 +70,9 @@ copy_network() {
 make_root() {
     [ -e "$root/.complete" ] && return
     command -v debootstrap >/dev/null || fail "debootstrap is missing" "apt-get install debootstrap"
+    if [ -e "$root" ] && [ ! -e "$root.log" ]; then
+        fail "$root is there, and was not made by this script" "remove it, or set SAMOVAR_ROOTS"
+    fi
     say "Debian $suite comes into $root (a few minutes)"
     rm -rf "$root"
     mkdir -p "$root"

@@ -215,6 +215,7 @@ fn wrong_workers_and_settings_of_php_are_told() {
 
 #[test]
 fn php_ini_and_directives_reach_php() {
+    const E_NOTICE: u32 = 8;
     let folder = tempfile::tempdir().expect("a temporary folder");
     let ini = folder.path().join("my.ini");
     std::fs::write(&ini, "memory_limit = 21M\nprecision = 5\nuser_agent = \"from; file\"\n")
@@ -231,7 +232,6 @@ fn php_ini_and_directives_reach_php() {
     assert_eq!(get(&over, "memory_limit"), "21M");
     assert_eq!(get(&over, "precision"), "6");
     assert_eq!(get(&over, "opcache.validate_timestamps"), "0");
-    const E_NOTICE: u32 = 8;
     let expected = samovar_testkit::php::all_errors() & !E_NOTICE;
     assert_eq!(get(&over, "error_reporting"), expected.to_string());
 }

@@ -21,7 +21,7 @@ foreach (['STREAM', 'UPLOADED_FILE', 'URI'] as $made) {
 function report(string ...$options): SimpleXMLElement
 {
     $file = (string) tempnam(sys_get_temp_dir(), 'samovar-junit-');
-    $arguments = ['phpunit', '--no-configuration', '--log-junit', $file, ...$options];
+    $arguments = ['phpunit', '--no-configuration', '--do-not-cache-result', '--log-junit', $file, ...$options];
     ob_start();
     class_exists(Application::class)
         ? (new Application())->run([...$arguments, '--no-output'])

@@ -84,15 +84,18 @@ final class Ending
     /** @return array<string, mixed> What the request before has left on the disk. */
     public static function artifacts(): array
     {
+        // First what is written last: with it all the rest is there.
         $zip = new \ZipArchive();
+        $last = [
+            'zip' => @$zip->open(self::file('archive.zip')) === true ? $zip->getFromName('tea.txt') : null,
+            'gz' => @file_get_contents('compress.zlib://' . self::file('text.gz')),
+        ];
         $sqlite = new \PDO('sqlite:' . self::file('database'));
         $session = session_save_path() . '/sess_ending';
         $teas = $sqlite->query('SELECT count(*) FROM sqlite_master')->fetchColumn();
 
-        return [
+        return $last + [
             'trace' => @file(self::file('trace'), FILE_IGNORE_NEW_LINES),
-            'gz' => @file_get_contents('compress.zlib://' . self::file('text.gz')),
-            'zip' => @$zip->open(self::file('archive.zip')) === true ? $zip->getFromName('tea.txt') : null,
             'tables' => $teas,
             'rows' => $teas > 0 ? $sqlite->query('SELECT count(*) FROM teas')->fetchColumn() : null,
             'xml' => @file_get_contents(self::file('tea.xml')),
