@@ -11,6 +11,7 @@ use crate::deliver::AnswerBody;
 use crate::options::Timeouts;
 use crate::request;
 use crate::shared::Shared;
+use http::header::{CONNECTION, HeaderValue};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -78,6 +79,9 @@ pub(crate) struct ConnectionState {
     write_blocked_since_ms: Cell<u64>,
     order: Cell<Option<Order>>,
     lingers: Cell<bool>,
+    /// The next read that finds nothing says whether the kernel has something that the runtime does not know of yet.
+    asks_kernel: Cell<bool>,
+    has_unread: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -98,6 +102,8 @@ impl ConnectionState {
             write_blocked_since_ms: Cell::new(0),
             order: Cell::new(None),
             lingers: Cell::new(false),
+            asks_kernel: Cell::new(false),
+            has_unread: Cell::new(false),
             waker: RefCell::default(),
         }
     }
@@ -122,7 +128,7 @@ impl ConnectionState {
         self.lingers.set(true);
     }
 
-    /// Asks the connection to end when it can.
+    /// Asks the connection to end when it can: a request that has begun to arrive is answered first.
     pub(crate) fn finish(&self) {
         self.give(Order::Finish);
     }
@@ -131,6 +137,16 @@ impl ConnectionState {
     pub(crate) fn is_idle_for(&self, age_ms: u64, now_ms: u64) -> bool {
         self.phase.get() == Phase::Idle
             && now_ms.saturating_sub(self.phase_since_ms.get()) >= age_ms
+    }
+
+    /// Whether its client may be about to send its next request.
+    pub(crate) fn is_between_requests(&self, age_ms: u64, now_ms: u64) -> bool {
+        self.phase.get() == Phase::Idle && !self.is_idle_for(age_ms, now_ms)
+    }
+
+    /// A request is on its way in: what hyper counts as idle yet.
+    fn is_arriving(&self) -> bool {
+        self.has_unread.take() || self.phase.get() == Phase::Head
     }
 
     /// Compares ages with time-outs.
@@ -210,7 +226,14 @@ pub(crate) async fn serve(registered: Registered, stream: TcpStream) {
     let for_requests = Rc::clone(state);
     let service = service_fn(move |request: Request<Incoming>| {
         let state = Rc::clone(&for_requests);
-        async move { Ok::<Response<AnswerBody>, Infallible>(request::serve(state, request).await) }
+        async move {
+            let drains = Rc::clone(&state.shared);
+            let mut response = request::serve(state, request).await;
+            if drains.draining.get() {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<Response<AnswerBody>, Infallible>(response)
+        }
     });
     let limits = &shared.options.limits;
     let mut builder = http1::Builder::new();
@@ -231,9 +254,20 @@ pub(crate) async fn serve(registered: Registered, stream: TcpStream) {
         remember(&state.waker, cx);
         match state.order.take() {
             Some(Order::Finish) => {
-                if let Some(connection) = connection.as_mut() {
-                    Pin::new(connection).graceful_shutdown();
+                let Some(connection) = connection.as_mut() else { return Poll::Ready(Ended::Done) };
+                // hyper closes an idle connection whatever lies in the socket.
+                state.asks_kernel.set(true);
+                let ended = Pin::new(&mut *connection).poll(cx);
+                state.asks_kernel.set(false);
+                if let Poll::Ready(ended) = ended {
+                    return Poll::Ready(ended.map_or_else(Ended::Error, |()| Ended::Done));
                 }
+                if state.is_arriving() {
+                    // What arrives wakes this task again.
+                    state.order.set(Some(Order::Finish));
+                    return Poll::Pending;
+                }
+                Pin::new(connection).graceful_shutdown();
             }
             Some(Order::SlowHead) => return Poll::Ready(Ended::SlowHead),
             Some(Order::Cut) => return Poll::Ready(Ended::Done),

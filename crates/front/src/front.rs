@@ -2,6 +2,7 @@
 
 use crate::accept;
 use crate::bell;
+use crate::connection::ConnectionState;
 use crate::counters::{Counters, CountersSnapshot};
 use crate::exchange::Exchanges;
 use crate::link::{FrontEvent, SupervisorLink};
@@ -32,6 +33,9 @@ const SWEEPS_PER_TICK: u32 = 10;
 const WITHHELD: Duration = Duration::from_millis(1);
 /// Threads for files that are read piece by piece and bodies that are spooled.
 const FILE_THREADS_MAX: usize = 8;
+/// A client that has asked this recently may be sending its next request: it has this long for it, and the answer says
+/// that it is the last.
+const LAST_CALL: Duration = Duration::from_millis(100);
 /// How often a draining front looks whether it is done.
 const DRAIN_LOOK: Duration = Duration::from_millis(20);
 
@@ -246,8 +250,18 @@ async fn serve(
 /// Lets connections end, for at most `drain` (zero: as long as they need).
 async fn finish(shared: &Shared, drain: Duration) {
     shared.draining.set(true);
-    for connection in shared.connections.borrow().iter() {
-        connection.finish();
+    let now_ms = shared.now_ms.get();
+    // The clock of the phases goes on with the sweeps.
+    let recent_ms = (SWEEP + LAST_CALL).as_millis() as u64;
+    let is_quick = |c: &Rc<ConnectionState>| c.is_between_requests(recent_ms, now_ms);
+    let are_quick = {
+        let connections = shared.connections.borrow();
+        connections.iter().filter(|c| !is_quick(c)).for_each(|c| c.finish());
+        connections.iter().any(is_quick)
+    };
+    if are_quick {
+        tokio::time::sleep(LAST_CALL).await;
+        shared.connections.borrow().iter().for_each(|c| c.finish());
     }
     let done = async {
         while !shared.connections.borrow().is_empty() {

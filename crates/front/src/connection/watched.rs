@@ -1,6 +1,7 @@
 //! The socket below hyper: tells the connection's state when a head begins and when the client takes nothing.
 
 use super::{ConnectionState, Phase};
+use rustix::net::RecvFlags;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -27,6 +28,15 @@ impl Watched {
     }
 }
 
+impl Watched {
+    /// Whether bytes lie in the kernel's buffer. The runtime learns of them when it next looks.
+    fn has_unread(&self) -> bool {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let mut byte = [0u8; 1];
+        matches!(rustix::net::recv(&self.stream, &mut byte, flags), Ok((_, 1..)))
+    }
+}
+
 impl AsyncRead for Watched {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -37,6 +47,9 @@ impl AsyncRead for Watched {
         let result = Pin::new(&mut self.stream).poll_read(cx, buffer);
         if buffer.filled().len() > before && self.state.phase.get() == Phase::Idle {
             self.state.enter(Phase::Head);
+        }
+        if result.is_pending() && self.state.asks_kernel.get() {
+            self.state.has_unread.set(self.has_unread());
         }
         result
     }
