@@ -484,3 +484,26 @@ fn status_says_what_an_image_is_and_costs() {
     let script = Server::script("<?php echo 1;").start();
     assert_eq!(script.status()["image"], Value::Null);
 }
+
+/// In a container stderr is a pipe, below systemd a socket; loggers open `php://stderr` while they boot.
+#[test]
+fn the_servers_own_stderr_may_be_open_above() {
+    let server = script(
+        "$log = fopen('php://stderr', 'a');
+         Samovar\\checkpoint();
+         fwrite($log, \"request {$_SERVER['REQUEST_URI']} is logged\\n\");
+         echo 'hello';",
+    )
+    .workers(2)
+    .start();
+    for target in ["/1", "/2", "/3"] {
+        assert_eq!(server.get(target).text(), "hello");
+        server.wait_for_log(&format!("request {target} is logged"));
+    }
+    let image = image(&server);
+    assert_eq!(
+        (image["mode"].as_str(), image["findings"].to_string().as_str()),
+        (Some("shared"), "[]")
+    );
+    assert_eq!(image["refork_total"], 0, "{image}");
+}

@@ -52,6 +52,57 @@ bool samovar_has_sessions(void) {
     return session != NULL;
 }
 
+/* ---- a debugger ---------------------------------------------------------------------------- */
+
+/* Xdebug looks whether a session is asked for when a process calls its first function, and that was
+ * the boot's. Running its request startup again would forget the functions that still run. But it
+ * has a function by which code asks for a session: called for each request that has a trigger. */
+static zend_function *debugger;
+
+/* As Xdebug: any value, unless the setting lists those that count. */
+static bool is_trigger(const zval *value) {
+    const char *listed =
+        zend_ini_string("xdebug.trigger_value", sizeof("xdebug.trigger_value") - 1, 0);
+    if (!listed || !*listed) {
+        return true;
+    }
+    if (Z_TYPE_P(value) != IS_STRING || !Z_STRLEN_P(value)) {
+        return false;
+    }
+    const size_t length = Z_STRLEN_P(value);
+    for (const char *from = listed; from; from = strchr(from, ',')) {
+        from += strspn(from, ", ");
+        const size_t until = strcspn(from, ", ");
+        if (until == length && memcmp(from, Z_STRVAL_P(value), length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_triggered(void) {
+    static const char *const names[] = {"XDEBUG_TRIGGER", "XDEBUG_SESSION", "XDEBUG_SESSION_START"};
+    static const int sources[] = {TRACK_VARS_GET, TRACK_VARS_POST, TRACK_VARS_COOKIE};
+    for (size_t s = 0; s < sizeof sources / sizeof sources[0]; s++) {
+        const zval *source = &PG(http_globals)[sources[s]];
+        for (size_t n = 0; n < sizeof names / sizeof names[0] && Z_TYPE_P(source) == IS_ARRAY;
+             n++) {
+            const zval *value = zend_hash_str_find(Z_ARRVAL_P(source), names[n], strlen(names[n]));
+            if (value && is_trigger(value)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void ask_debugger(void) {
+    if (debugger && is_triggered()) {
+        zval asked;
+        zend_call_known_function(debugger, NULL, NULL, &asked, 0, NULL, NULL);
+    }
+}
+
 /* ---- superglobals and output --------------------------------------------------------------- */
 
 static zend_auto_global *superglobals[7];
@@ -138,6 +189,8 @@ void samovar_activate_startup(void) {
     session = module_named("session");
     filter = module_named("filter");
     zlib = module_named("zlib");
+    debugger = zend_hash_str_find_ptr(CG(function_table), "xdebug_connect_to_client",
+                                      sizeof("xdebug_connect_to_client") - 1);
     find_superglobals();
     samovar_opcache_find();
 }
@@ -158,6 +211,7 @@ static void begun(void) {
     samovar_opcache_tick();
     fill_superglobals();
     activate_modules();
+    ask_debugger();
     PG(during_request_startup) = 0;
     SG(sapi_started) = 1;
 }

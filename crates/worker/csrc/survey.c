@@ -196,13 +196,26 @@ static void name_of(int fd, char *to) {
     to[n > 0 ? n : 0] = 0;
 }
 
+/* php://stderr is a copy of the server's own: a pipe in a container, a socket below systemd. All
+ * workers share it, as they do without a checkpoint. */
+static bool is_output(const struct stat *info) {
+    struct stat standard;
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fstat(fd, &standard) == 0 && standard.st_dev == info->st_dev &&
+            standard.st_ino == info->st_ino) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static uint32_t opened; /* descriptors that the boot has opened */
 
 static void look_at_descriptor(int fd, void *data) {
     int *fall = data;
     struct stat info;
     char name[TEXT];
-    if (was_there(fd) || fstat(fd, &info) != 0) {
+    if (was_there(fd) || fstat(fd, &info) != 0 || is_output(&info)) {
         return;
     }
     name_of(fd, name);

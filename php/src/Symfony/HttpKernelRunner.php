@@ -7,6 +7,8 @@ namespace Samovar\Runtime\Symfony;
 use Samovar\Runtime\Cycle;
 use Samovar\Runtime\Model;
 use Samovar\Runtime\Sapi;
+use Symfony\Bundle\DebugBundle\DebugBundle;
+use Symfony\Component\ErrorHandler\ErrorHandler;
 use Symfony\Component\HttpFoundation\Request;
 use Symfony\Component\HttpFoundation\Response;
 use Symfony\Component\HttpKernel\HttpKernelInterface;
@@ -94,8 +96,9 @@ final class HttpKernelRunner implements RunnerInterface
     {
         if ($this->isInRequest && $this->isBootedAhead && $this->cycle->model() === Model::Resident) {
             $this->kernel->shutdown();
+            self::forgetExceptionHandler();
+            self::forgetDumper(VarDumper::class, DebugBundle::class);
             gc_collect_cycles();
-            self::forgetDumper();
             $this->kernel->boot();
         }
         $this->isInRequest = false;
@@ -130,16 +133,30 @@ final class HttpKernelRunner implements RunnerInterface
                 ? $container->get('services_resetter')->reset()
                 : $this->kernel->boot();
         }
-        self::forgetDumper();
+        self::forgetDumper(VarDumper::class);
     }
 
-    /** dump() and dd() print their style sheet once per dumper; the next page needs it again. */
-    private static function forgetDumper(): void
+    /** The container's own way to show an exception holds all of the container until a request sets the next one's. */
+    private static function forgetExceptionHandler(): void
+    {
+        $handler = set_exception_handler(null);
+        restore_exception_handler();
+        if (is_array($handler) && $handler[0] instanceof ErrorHandler) {
+            $handler[0]->setExceptionHandler([$handler[0], 'renderException']);
+        }
+    }
+
+    /**
+     * dump() and dd() print their style sheet once per dumper; the next page needs it again. A handler that was not
+     * made in one of these classes is the application's, and stays.
+     */
+    private static function forgetDumper(string ...$makers): void
     {
         $handler = class_exists(VarDumper::class, false) ? VarDumper::setHandler(null) : null;
-        $isDefault = $handler instanceof \Closure
-            && (new \ReflectionFunction($handler))->getClosureScopeClass()?->name === VarDumper::class;
-        if ($handler !== null && !$isDefault) {
+        $maker = $handler instanceof \Closure
+            ? (new \ReflectionFunction($handler))->getClosureScopeClass()?->name
+            : null;
+        if ($handler !== null && !in_array($maker, $makers, true)) {
             VarDumper::setHandler($handler);
         }
     }

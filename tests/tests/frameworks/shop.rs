@@ -27,6 +27,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule { name: "session", before: "set-cookie: PHPSESSID=", after: ";" },
     Rule { name: "a year ago", before: "PHPSESSID=<session>; expires=", after: ";" },
     Rule { name: "id", before: "id=sf-dump-", after: " " },
+    Rule { name: "nonce", before: "nonce=\"", after: "\"" },
     Rule { name: "id", before: "Sfdump(\"sf-dump-", after: "\"" },
 ];
 
@@ -179,11 +180,13 @@ pub(crate) struct Shop(TempDir);
 impl Shop {
     /// Tables, products and users are the console's work, and so is the compiled container.
     pub(crate) fn install(database: Option<&str>) -> Shop {
+        Shop::with(&database.map_or_else(String::new, |url| format!("DATABASE_URL=\"{url}\"\n")))
+    }
+
+    /// The same with variables of its own.
+    pub(crate) fn with(variables: &str) -> Shop {
         let shop = Shop(copy_of(&workspace().join("tests/apps/symfony-shop")));
-        if let Some(url) = database {
-            let file = shop.path().join(".env.local");
-            std::fs::write(file, format!("DATABASE_URL=\"{url}\"\n")).expect("our own file");
-        }
+        std::fs::write(shop.path().join(".env.local"), variables).expect("our own file");
         let users = names();
         let arguments = std::iter::once("app:install").chain(users.iter().map(String::as_str));
         shop.console(&arguments.collect::<Vec<_>>());

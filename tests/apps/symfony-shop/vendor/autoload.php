@@ -25,6 +25,10 @@ require_once '/usr/share/php/Symfony/Component/Translation/autoload.php';
 require_once '/usr/share/php/Symfony/Component/Validator/autoload.php';
 require_once '/usr/share/php/Symfony/Component/VarDumper/autoload.php';
 require_once '/usr/share/php/Symfony/Component/Yaml/autoload.php';
+foreach (['DebugBundle', 'WebProfilerBundle'] as $bundle) {
+    $loader = "/usr/share/php/Symfony/Bundle/$bundle/autoload.php";
+    is_file($loader) && require_once $loader;
+}
 require_once __DIR__ . '/samovar/runtime/autoload.php';
 
 return spl_autoload_register(static function (string $class): void {

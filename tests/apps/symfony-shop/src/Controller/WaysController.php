@@ -34,6 +34,24 @@ final class WaysController extends AbstractController
         dd($this->getUser()?->getUserIdentifier(), $request->query->all());
     }
 
+    /** A page goes on: its toolbar has what was dumped. */
+    #[Route('/dump')]
+    public function dump(Request $request): Response
+    {
+        dump($request->query->all());
+
+        return new Response("<html><body>dumped</body></html>\n");
+    }
+
+    #[Route('/var_dump')]
+    public function varDump(Request $request): Response
+    {
+        ob_start();
+        var_dump($request->query->all());
+
+        return new Response(ob_get_clean());
+    }
+
     #[Route('/boom')]
     public function boom(): Response
     {

@@ -1,0 +1,147 @@
+//! Workers that write garbage into the ring: nobody else is harmed, and no slot is lost for good.
+
+use crate::stage::{Load, app, assert_serves, is_hello, parent_of, wait_for_in_flight};
+use samovar_testkit::eventually;
+use samovar_testkit::http::Request;
+
+/// Offsets in the ring (crates/ring/src/layout.rs).
+mod ring {
+    pub(crate) const HEADER: usize = 0;
+    pub(crate) const BELL: usize = 128;
+    pub(crate) const CREWS: usize = 704;
+    pub(crate) const PACE: usize = 832;
+    pub(crate) const QUEUE_TAIL: usize = 896;
+    pub(crate) const QUEUE_HEAD: usize = 960;
+    pub(crate) const QUEUE_ENTRIES: usize = 1024;
+    pub(crate) const WORKERS: usize = 263_296;
+    pub(crate) const SLOTS: usize = 279_680;
+    // Within a slot:
+    pub(crate) const WORD: usize = 0;
+    pub(crate) const BODY: usize = 128;
+    pub(crate) const TOLD: usize = 192;
+    pub(crate) const ANSWER: usize = 256;
+    pub(crate) const SLOT_BELL: usize = 320;
+}
+
+const ONES: &str = "ffffffffffffffff";
+const ZEROS: &str = "0000000000000000";
+const NOISE: &str = "b16b00b5deadbeef";
+
+/// Lets a worker write garbage into the ring, then asks for what others must still get.
+fn scribble(name: &str, own: bool, at: usize, hex: &str, times: usize) {
+    let start = app().workers(2).args(["--queue-max", "16", "--answer-timeout", "2s"]);
+    let server = start.args(["--queue-timeout", "5s"]).start();
+    assert_serves(&server, "at first");
+    let own = if own { "&own=1" } else { "" };
+    let target = format!("/garbage?at={at}&hex={hex}&times={times}{own}");
+    let mut liar = server.client();
+    let answer = liar.try_request(&Request::form(&target, "a=b"));
+    assert!(
+        answer.as_ref().is_ok_and(|a| matches!(a.status, 200 | 502 | 503 | 504)),
+        "{name}: {answer:?}\n{}",
+        server.log()
+    );
+    eventually(&format!("{name}: an answer\n{}", server.log()), || {
+        is_hello(&server.get("/hello")).then_some(())
+    });
+    assert_serves(&server, name);
+    // As many at once as there are slots and workers: none was lost for good.
+    let load = Load::start(server.address(), 12, &Request::get("/sleep?ms=1"));
+    eventually(&format!("{name}: load"), || {
+        (server.status()["requests_total"].as_u64()? > 100).then_some(())
+    });
+    for answer in load.stop() {
+        assert!(answer.is_ok_and(|a| a.text() == "slept"), "{name}");
+    }
+    wait_for_in_flight(&server, 0);
+    server.stop();
+}
+
+#[test]
+fn a_worker_that_lies_about_its_own_slot_harms_nobody_else() {
+    for (name, at, hex, times) in [
+        ("word: ones", ring::WORD, ONES, 1),
+        ("word: free", ring::WORD, ZEROS, 1),
+        ("word: noise", ring::WORD, NOISE, 1),
+        ("word: queued again", ring::WORD, "02", 1),
+        ("word: taken by another", ring::WORD, "0302", 1),
+        ("word: orphaned", ring::WORD, "07000000", 1),
+        ("body position", ring::BODY, ONES, 3),
+        ("status", ring::TOLD, "9f860100", 1),
+        ("head length", ring::TOLD + 4, "ffffff7f", 1),
+        ("ledger", ring::TOLD + 8, ONES, 4),
+        ("answer position", ring::ANSWER, ONES, 1),
+        ("answer read position", ring::ANSWER + 8, NOISE, 1),
+        ("answer end", ring::ANSWER + 16, ONES, 1),
+        ("bell", ring::SLOT_BELL, ONES, 1),
+        ("the whole slot", ring::WORD, NOISE, 48),
+    ] {
+        scribble(&format!("own slot, {name}"), true, at, hex, times);
+    }
+}
+
+#[test]
+fn garbage_over_what_all_share_is_survived() {
+    for (name, at, hex, times) in [
+        ("bell asleep", ring::BELL, ONES, 1),
+        ("bell asleep: 1", ring::BELL, "01000000", 1),
+        ("news of all", ring::BELL + 8, ONES, 64),
+        ("no news", ring::BELL, ZEROS, 65),
+        ("crews: nobody", ring::CREWS, ZEROS, 16),
+        ("crews: all", ring::CREWS, ONES, 16),
+        ("pace", ring::PACE, ONES, 1),
+        ("pace: brisk", ring::PACE, "01000000", 1),
+        ("tail far ahead", ring::QUEUE_TAIL, ONES, 1),
+        ("tail at 0", ring::QUEUE_TAIL, ZEROS, 1),
+        ("head far ahead", ring::QUEUE_HEAD, ONES, 1),
+        ("head beyond the tail", ring::QUEUE_HEAD, "0000000001000000", 1),
+        ("head at 0", ring::QUEUE_HEAD, ZEROS, 1),
+        ("entries: ones", ring::QUEUE_ENTRIES, ONES, 64),
+        ("entries: noise", ring::QUEUE_ENTRIES, NOISE, 64),
+        ("both queues", ring::QUEUE_TAIL, NOISE, 24),
+        ("cells of all workers: ones", ring::WORKERS, ONES, 64),
+        ("cells of all workers: zeros", ring::WORKERS, ZEROS, 64),
+        ("words of all slots: ones", ring::SLOTS, ONES, 48 * 16),
+        ("words of all slots: zeros", ring::SLOTS, ZEROS, 48 * 16),
+        ("words of all slots: noise", ring::SLOTS, NOISE, 48 * 16),
+    ] {
+        scribble(name, false, at, hex, times);
+    }
+}
+
+#[test]
+fn garbage_anywhere_is_survived_again_and_again() {
+    let start = app().workers(2).args(["--queue-max", "16", "--answer-timeout", "1s"]);
+    let server = start.args(["--queue-timeout", "5s"]).start();
+    let end = ring::SLOTS + 16 * 384;
+    let mut random = 0x5eed_u64;
+    for round in 0..40 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let at = (random >> 33) as usize % end / 8 * 8;
+        let hex = [ONES, ZEROS, NOISE][round % 3];
+        let target = format!("/garbage?at={at}&hex={hex}&times=8");
+        let answer = server.client().try_request(&Request::form(&target, "a=b"));
+        assert!(answer.is_ok(), "round {round}, at {at}: {answer:?}\n{}", server.log());
+        eventually(&format!("round {round}, at {at}: an answer"), || {
+            is_hello(&server.get("/hello")).then_some(())
+        });
+    }
+    wait_for_in_flight(&server, 0);
+    server.stop();
+}
+
+#[test]
+fn a_worker_cannot_stop_the_others_for_good() {
+    scribble("stop", false, 64, "01000000", 1);
+}
+
+#[test]
+fn a_broken_header_does_not_outlive_the_template() {
+    let server = app().workers(2).args(["--queue-max", "16"]).start();
+    let target = format!("/garbage?at={}&hex={NOISE}&times=2", ring::HEADER);
+    assert_eq!(server.client().request(&Request::form(&target, "a=b")).status, 200);
+    server.kill_worker(parent_of(server.worker_pids()[0]));
+    eventually("a new template", || (server.status()["generation"] == 2).then_some(()));
+    assert_serves(&server, "after the header was broken");
+    server.stop();
+}

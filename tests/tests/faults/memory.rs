@@ -1,0 +1,75 @@
+//! Big requests and big answers go through little memory.
+
+use crate::stage::{app, assert_serves, file_of, is_hello, proc_number};
+use samovar_testkit::http::Request;
+use samovar_testkit::{Server, eventually};
+
+/// Bytes of resident memory that a server may need more for one request, however big.
+const GROWTH_KB_MAX: u64 = 12 * 1024;
+
+/// Highest resident memory of the server process so far, in KB.
+fn peak_kb(server: &Server) -> u64 {
+    proc_number(server.pid(), "VmHWM").expect("it runs")
+}
+
+#[test]
+fn a_big_upload_goes_through_little_memory() {
+    let start =
+        app().workers(1).define("post_max_size", "64M").define("upload_max_filesize", "64M");
+    let server = start.start();
+    assert_serves(&server, "at first");
+    let before = peak_kb(&server);
+    let content: Vec<u8> = (0..20_000_000u32).map(|n| (n ^ (n >> 9)) as u8).collect();
+    let body = [
+        b"--xx\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n".as_slice(),
+        &content,
+        b"\r\n--xx--\r\n",
+    ]
+    .concat();
+    let request = Request::post("/upload", "multipart/form-data; boundary=xx", body);
+    let answer = server.client().request(&request);
+    let words: Vec<_> = answer.text().split(' ').map(str::to_owned).collect();
+    assert_eq!(words[0], "20000000", "{answer:?}");
+    assert!(words[2].parse::<u64>().is_ok_and(|peak| peak < 8_000_000), "{words:?}");
+    let growth = peak_kb(&server) - before;
+    assert!(growth < GROWTH_KB_MAX, "{growth} KB for 20 MB");
+    assert_eq!(std::fs::read_dir(server.folder().join("uploads")).expect("ours").count(), 0);
+}
+
+#[test]
+fn a_big_answer_waits_for_its_reader_in_little_memory() {
+    const BYTES: u64 = 50 * 1024 * 1024;
+    let server = app().workers(1).start();
+    assert_serves(&server, "at first");
+    let (before, progress) = (peak_kb(&server), file_of(&server, "progress"));
+    let sent = || {
+        let text = std::fs::read_to_string(&progress).unwrap_or_default();
+        text.parse::<u64>().unwrap_or(0)
+    };
+    let mut client = server.client();
+    client
+        .send(&Request::get(&format!("/flood?bytes={BYTES}&file={}", progress.display())).bytes());
+    let head = client.read_head().expect("a head");
+    assert_eq!(head.status, 200);
+    // The script stops when the socket's buffers are full.
+    let (mut last, mut same) = (0, 0);
+    eventually("the script waits", || {
+        (last, same) = (sent(), if last > 0 && last == sent() { same + 1 } else { 0 });
+        (same > 60).then_some(())
+    });
+    assert!(last < BYTES / 2, "{last} bytes went where nobody read them");
+    let mut got = 0;
+    while let Some(chunk) = client.read_chunk().expect("chunks") {
+        if chunk.is_empty() {
+            break;
+        }
+        got += chunk.len() as u64;
+    }
+    assert_eq!(got, BYTES);
+    let growth = peak_kb(&server) - before;
+    assert!(growth < GROWTH_KB_MAX, "{growth} KB for 50 MB");
+    let status = server.status();
+    let rss = status["workers"][0]["rss_bytes"].as_u64().expect("a number");
+    assert!((1_000_000..200_000_000).contains(&rss), "{status}");
+    assert!(is_hello(&client.get("/hello")), "on the same connection");
+}
