@@ -33,7 +33,7 @@ def section(raw, folder):
         "## Side by side", "CPU time in µs per request of all of a server's processes:",
         report.table(["workload", *(title for _, title in heads)], lines),
         *(f"![{text}]({folder}/{file})" for file, text in report.PLOTS if file in raw.get("plots", [])),
-        f"{raw['started'][:10]}, {report.machine_line(raw)}; {settings['workers']} workers, "
+        f"{raw['started'][:10]}, {report.machine_line(raw)};\n{settings['workers']} workers, "
         f"{' and '.join(map(str, connections))} connections, medians of {settings['rounds']} interleaved rounds of "
-        f"{settings['seconds']} s. All figures: [{folder}/results.md]({folder}/results.md). Again: `{raw['command']}`; "
-        "what they mean: [bench/README.md](bench/README.md)."]) + "\n"
+        f"{settings['seconds']} s.\n[All figures]({folder}/results.md), [what they mean](bench/README.md). "
+        f"Again:\n\n    {raw['command']}"]) + "\n"

@@ -5,6 +5,7 @@
 //! Nothing here knows HTTP or PHP.
 #![allow(unsafe_code)] // poll, signalfd, kill, waitpid; each block says why it is sound.
 
+mod backoff;
 mod consoles;
 mod os;
 pub mod run;

@@ -1,17 +1,23 @@
 //! Does what the state machine says: one thread that waits for messages, signals, commands and time.
 
-use crate::consoles::{Console, ConsoleLine, Consoles, Entry};
+mod end;
+mod handle;
+
+use crate::consoles::{Console, Consoles};
 use crate::os::{self, Signal, Signals};
 use crate::state::{Action, Event, Role, State};
 use crate::template::{Message, Template};
-use samovar_ring::{Lane, LeaveReason, Model, Ring, RollbackReport, Supervision, WorkerState};
-use std::collections::{BTreeMap, VecDeque};
+use samovar_ring::{Lane, LeaveReason, Model, Ring, Supervision, WorkerState};
+use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::os::fd::AsRawFd;
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 use tracing::{info, warn};
+
+pub(crate) use end::describe;
+pub use end::{Ended, Failed};
+pub use handle::{Command, Handle, Report, WorkerLine};
 
 pub use crate::template::{Finding, Image, TemplateCommand};
 
@@ -39,181 +45,6 @@ pub struct Settings {
     pub consoles: Vec<Console>,
 }
 
-/// What other threads tell the supervisor.
-#[derive(Clone, Debug)]
-pub enum Command {
-    /// Kill the worker in this life, and say why.
-    Kill {
-        /// From the ring's slot.
-        incarnation: u32,
-        /// For the log.
-        reason: &'static str,
-    },
-    /// Requests for scripts beside the front controller are queued.
-    ScriptsWait,
-    /// The front drains: console workers may leave meanwhile.
-    StopConsoles,
-    /// The front is drained: end the workers, the template and [`run`].
-    Stop,
-}
-
-/// One worker, for `samovar status`.
-#[derive(Clone, Debug)]
-pub struct WorkerLine {
-    /// Process id.
-    pub pid: i32,
-    /// What it does.
-    pub state: WorkerState,
-    /// Its application's model.
-    pub model: Model,
-    /// Requests finished in this life.
-    pub requests: u64,
-    /// Pages that a rollback of it copies.
-    pub hot_pages: u32,
-    /// Its returns to the image.
-    pub rollbacks: u64,
-    /// Time since the fork.
-    pub age: Duration,
-}
-
-/// The supervisor's part of `samovar status`.
-#[derive(Clone, Debug, Default)]
-pub struct Report {
-    /// All worker processes.
-    pub workers: Vec<WorkerLine>,
-    /// Workers that died and were replaced.
-    pub restarts: u64,
-    /// Templates started; 0 before the first is ready.
-    pub generation: u64,
-    /// What the boot came to; `None` before one has ended.
-    pub image: Option<Image>,
-    /// What stands against sharing or rolling it back.
-    pub findings: Vec<Finding>,
-    /// What the returns to the image took.
-    pub rollbacks: RollbackReport,
-    /// Workers that left for a fresh fork.
-    pub reforks: u64,
-    /// Of these, how many for which reason.
-    pub refork_reasons: BTreeMap<&'static str, u64>,
-    /// All console workers.
-    pub consoles: Vec<ConsoleLine>,
-}
-
-#[derive(Debug, Default)]
-struct Snapshot {
-    consoles: Vec<Entry>,
-    image: Option<Image>,
-    findings: Vec<Finding>,
-    reforks: u64,
-    refork_reasons: BTreeMap<&'static str, u64>,
-    processes: Vec<(usize, i32, Instant)>,
-    restarts: u64,
-    generation: u64,
-}
-
-/// How other threads reach the supervisor.
-#[derive(Clone, Debug)]
-pub struct Handle {
-    commands: Sender<Command>,
-    wake: Arc<OwnedFd>,
-    snapshot: Arc<Mutex<Snapshot>>,
-    supervision: Supervision,
-}
-
-impl Handle {
-    /// Queues a command and wakes the supervisor. One that has ended needs no commands.
-    pub fn send(&self, command: Command) {
-        let _ = self.commands.send(command);
-        os::wake(self.wake.as_raw_fd());
-    }
-
-    /// The workers as they are now.
-    pub fn report(&self) -> Report {
-        let snapshot = self.snapshot();
-        let now = Instant::now();
-        let line = |(index, pid, since): &(usize, i32, Instant)| {
-            let report = self.supervision.report(*index)?;
-            Some(WorkerLine {
-                pid: *pid,
-                state: report.state,
-                model: report.model,
-                requests: report.requests,
-                hot_pages: report.hot_pages,
-                rollbacks: report.rollbacks,
-                age: now - *since,
-            })
-        };
-        Report {
-            workers: snapshot.processes.iter().filter_map(line).collect(),
-            restarts: snapshot.restarts,
-            generation: snapshot.generation,
-            image: snapshot.image.clone(),
-            findings: snapshot.findings.clone(),
-            rollbacks: self.supervision.rollbacks(),
-            reforks: snapshot.reforks,
-            refork_reasons: snapshot.refork_reasons.clone(),
-            consoles: snapshot.consoles.iter().map(Entry::line).collect(),
-        }
-    }
-
-    fn snapshot(&self) -> std::sync::MutexGuard<'_, Snapshot> {
-        self.snapshot.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Why the server cannot start.
-#[derive(Debug)]
-pub enum Failed {
-    /// A system call failed.
-    Io(io::Error),
-    /// The template ended before it was ever ready; its own messages are in the log.
-    Template {
-        /// From `wait`.
-        status: i32,
-    },
-    /// The boot left something open that the settings forbid.
-    Finding(Finding),
-}
-
-/// How a run came to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// The front was drained before.
-    Drained,
-    /// A second signal came: the workers were killed, and the front may still wait for them.
-    Hurried,
-}
-
-impl std::fmt::Display for Failed {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Failed::Io(error) => write!(to, "{error}"),
-            Failed::Template { status } => write!(
-                to,
-                "the PHP process {} before it was ready\nhint: its messages stand above; \
-                 check php.ini, --define and the extensions",
-                describe(*status)
-            ),
-            Failed::Finding(f) => write!(
-                to,
-                "the application cannot be rolled back as `image_errors` wants it: {}{} ({})\nhint: {}",
-                f.what,
-                if f.place.is_empty() { String::new() } else { format!(", opened at {}", f.place) },
-                f.kind,
-                f.advice
-            ),
-        }
-    }
-}
-
-impl std::error::Error for Failed {}
-
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Failed {
-        Failed::Io(error)
-    }
-}
-
 /// What the supervisor tells its owner; called on the supervisor's thread, must not block.
 pub trait Hooks {
     /// The workers wait for requests.
@@ -238,13 +69,7 @@ impl Running {
     pub fn prepare(ring: Ring) -> io::Result<Running> {
         let signals = os::block_signals()?;
         os::adopt_orphans();
-        let (sender, commands) = channel();
-        let handle = Handle {
-            commands: sender,
-            wake: Arc::new(os::wake_fd()?),
-            snapshot: Arc::default(),
-            supervision: Supervision::new(ring.clone()),
-        };
+        let (handle, commands) = Handle::new(&ring)?;
         Ok(Running { signals, ring, handle, commands })
     }
 
@@ -582,22 +407,5 @@ impl Supervisor<'_> {
 impl Readiness {
     fn max_with(self, other: Readiness) -> Readiness {
         if self == Readiness::Ready { self } else { other }
-    }
-}
-
-/// A wait status in words.
-pub(crate) fn describe(status: i32) -> String {
-    if libc::WIFSIGNALED(status) {
-        let signal = libc::WTERMSIG(status);
-        let name = match signal {
-            libc::SIGSEGV => " (segmentation fault)",
-            libc::SIGKILL => " (SIGKILL: the supervisor, an operator or the out-of-memory killer)",
-            libc::SIGABRT => " (abort)",
-            libc::SIGBUS => " (bus error)",
-            _ => "",
-        };
-        format!("was killed by signal {signal}{name}")
-    } else {
-        format!("exited with status {}", libc::WEXITSTATUS(status))
     }
 }

@@ -1,14 +1,13 @@
 //! What to do next: a pure state machine. Time and events come in, actions go out; nothing is done here.
 
+use crate::backoff::Backoff;
 use samovar_ring::{Incarnation, WORKERS_MAX};
 use std::time::{Duration, Instant};
 
 /// A worker that lived shorter than this died "at once": its successor waits.
 const SHORT_LIFE: Duration = Duration::from_secs(1);
-/// First wait after a short life; doubles with each.
-const BACKOFF_MIN: Duration = Duration::from_millis(50);
-/// Longest wait.
-const BACKOFF_MAX: Duration = Duration::from_secs(5);
+/// How long it waits.
+const BACKOFF: Backoff = Backoff { min: Duration::from_millis(50), max: Duration::from_secs(5) };
 
 /// What has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -271,7 +270,7 @@ impl State {
             _ => Duration::ZERO,
         };
         self.short_templates = count_short(self.short_templates, lived);
-        self.template = Template::Ending { until: now + backoff(self.short_templates) };
+        self.template = Template::Ending { until: now + BACKOFF.after(self.short_templates) };
         for (index, place) in self.places.iter_mut().enumerate() {
             if let Life::Asked { incarnation } = place.life {
                 // It may have forked and not lived to say so; the child died with it.
@@ -292,7 +291,7 @@ impl State {
     fn fork_failed(&mut self, index: usize, now: Instant) {
         if let Some(place) = self.places.get_mut(index) {
             place.short_lives = place.short_lives.saturating_add(1);
-            place.life = Life::Waiting { until: now + backoff(place.short_lives) };
+            place.life = Life::Waiting { until: now + BACKOFF.after(place.short_lives) };
         }
     }
 
@@ -313,7 +312,7 @@ impl State {
                 Some(true) => 0,
                 _ => count_short(place.short_lives, now - since),
             };
-            place.life = Life::Waiting { until: now + backoff(place.short_lives) };
+            place.life = Life::Waiting { until: now + BACKOFF.after(place.short_lives) };
             self.restarts += u64::from(!self.stopping && left.is_none());
             self.reforks += u64::from(left.is_some());
             actions.push(Action::Repair { index, incarnation });
@@ -392,14 +391,6 @@ impl State {
 
 fn count_short(before: u32, lived: Duration) -> u32 {
     if lived < SHORT_LIFE { before.saturating_add(1) } else { 0 }
-}
-
-/// No wait after the first short life: a single kill costs no time.
-fn backoff(short_lives: u32) -> Duration {
-    match short_lives {
-        0 | 1 => Duration::ZERO,
-        n => (BACKOFF_MIN * 2u32.saturating_pow((n - 2).min(10))).min(BACKOFF_MAX),
-    }
 }
 
 #[cfg(test)]

@@ -2,15 +2,14 @@
 //!
 //! A pure state machine like `state`: time and events come in, actions go out.
 
+use crate::backoff::Backoff;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// A process that lived shorter than this has failed "at once": its successor waits.
 const SHORT_LIFE: Duration = Duration::from_secs(5);
-/// The wait after a second short life; doubles with each further one.
-const BACKOFF_MIN: Duration = Duration::from_millis(250);
-/// Longest wait.
-const BACKOFF_MAX: Duration = Duration::from_secs(30);
+/// How long it waits.
+const BACKOFF: Backoff = Backoff { min: Duration::from_millis(250), max: Duration::from_secs(30) };
 
 /// Most time between the order to fork and its answer.
 const ASK_LIMIT: Duration = Duration::from_secs(10);
@@ -152,7 +151,7 @@ impl Places {
     pub(crate) fn failed(&mut self, life: u32, now: Instant) {
         if let Some(place) = self.asked(life) {
             place.short_lives = place.short_lives.saturating_add(1);
-            place.life = Life::Waiting { until: now + backoff(place.short_lives) };
+            place.life = Life::Waiting { until: now + BACKOFF.after(place.short_lives) };
         }
     }
 
@@ -164,7 +163,7 @@ impl Places {
         let short = now - since < SHORT_LIFE && !asked_to;
         place.short_lives = if short { place.short_lives.saturating_add(1) } else { 0 };
         place.restarts += u64::from(!self.stopping);
-        place.life = Life::Waiting { until: now + backoff(place.short_lives) };
+        place.life = Life::Waiting { until: now + BACKOFF.after(place.short_lives) };
         Some(&self.commands[place.command].name)
     }
 
@@ -212,7 +211,7 @@ impl Places {
                 // A template that does not answer must not hold up a stop.
                 Life::Asked { since, .. } if now - since >= ASK_LIMIT => {
                     place.short_lives = place.short_lives.saturating_add(1);
-                    place.life = Life::Waiting { until: now + backoff(place.short_lives) };
+                    place.life = Life::Waiting { until: now + BACKOFF.after(place.short_lives) };
                 }
                 Life::Running { pid, since } => {
                     let why = if self.stopping {
@@ -229,7 +228,7 @@ impl Places {
                 }
                 Life::Leaving { pid, since, kill_at } if kill_at <= now => {
                     // Once: what SIGKILL does not end at once is in the kernel's hands.
-                    place.life = Life::Leaving { pid, since, kill_at: now + BACKOFF_MAX };
+                    place.life = Life::Leaving { pid, since, kill_at: now + BACKOFF.max };
                     actions.push(Action::Kill { pid });
                 }
                 _ => {}
@@ -240,14 +239,6 @@ impl Places {
 
     fn asked(&mut self, life: u32) -> Option<&mut Place> {
         self.all.iter_mut().find(|p| matches!(p.life, Life::Asked { life: l, .. } if l == life))
-    }
-}
-
-/// No wait after the first short life: a single failure costs no time.
-fn backoff(short_lives: u32) -> Duration {
-    match short_lives {
-        0 | 1 => Duration::ZERO,
-        n => (BACKOFF_MIN * 2u32.saturating_pow((n - 2).min(10))).min(BACKOFF_MAX),
     }
 }
 
