@@ -107,7 +107,7 @@ enter() {
         mount -t proc proc "$root/proc"
         mount --rbind /sys "$root/sys"
         mount --rbind /dev "$root/dev"
-        exec chroot "$root" /usr/bin/env LC_ALL=C.UTF-8 PHP_CONFIG="$config" \
+        exec chroot "$root" /usr/bin/env -u SAMOVAR_ROOTS LC_ALL=C.UTF-8 PHP_CONFIG="$config" \
             CARGO_HOME="$cargo_home" RUSTUP_HOME="$rustup_home" \
             PATH="$cargo_home/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" \
             CARGO_TARGET_DIR="$tree/target" bash -c "cd \"\$0\" && exec \"\$@\"" "$tree" "$@"

@@ -117,11 +117,8 @@ fn walk(visitor: &mut Visitor) {
         assert_eq!(dump.status, 500);
         let text = dump.text();
         assert!(text.contains(&format!(">{name}</span>")), "{name} is not dumped: {text}");
-        assert_eq!(
-            text.matches("Sfdump = window.Sfdump").count(),
-            1,
-            "{name}'s style sheet: {text}"
-        );
+        // How often is compared with php-fpm: later Symfonys send it with each value.
+        assert!(text.contains("Sfdump = window.Sfdump"), "{name} has no style sheet: {text}");
     }
     for target in ["/", "/", "/products/1", "/ways/exit?name=ann", "/ways/json", "/"] {
         visitor.get(target);

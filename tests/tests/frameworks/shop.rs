@@ -1,4 +1,4 @@
-//! tests/apps/symfony-shop: a full-stack Symfony 5.4 with Doctrine, security, forms and Messenger, whose
+//! tests/apps/symfony-shop: a full-stack Symfony with Doctrine, security, forms and Messenger, whose
 //! public/index.php is the recipe's in every execution model.
 
 #[path = "shop/pages.rs"]

@@ -2,7 +2,7 @@
 //!
 //! | rule | a command that begins with | is |
 //! |---|---|---|
-//! | packages | `sudo apt-get install` | checked: all that it names is installed here |
+//! | packages | `sudo apt-get install` | checked: all that it names is installed here, with the PHP under test |
 //! | checkout | `git clone` | a folder `samovar` with the examples, and the programs that are built |
 //! | make | `make run` | what the Makefile's target runs when all is built |
 //! | composer | `composer require` | done with the libraries of Debian's packages (`composer.rs`) |
@@ -15,9 +15,12 @@ use crate::background::Background;
 use crate::composer;
 use crate::place;
 use crate::walk::{Outcome, Walk};
-use samovar_testkit::workspace;
+use samovar_testkit::{php, workspace};
 use std::fmt::Write as _;
 use std::process::Command;
+
+/// The pages name Debian 12's PHP; another version's packages have the same names.
+const PAGES_PHP: &str = "8.2";
 
 type Rule = fn(&mut Walk, &str) -> Result<Outcome, String>;
 
@@ -40,7 +43,8 @@ pub(crate) fn apply(walk: &mut Walk, command: &str) -> Option<Result<Outcome, St
 fn packages(_: &mut Walk, names: &str) -> Result<Outcome, String> {
     for name in names.split_whitespace().filter(|name| !name.starts_with('-')) {
         let name = if name == "mariadb-server" { "mariadb-server-core" } else { name };
-        let query = Command::new("dpkg-query").args(["-W", "-f", "${Status}", name]).output();
+        let name = name.replace(PAGES_PHP, php::version());
+        let query = Command::new("dpkg-query").args(["-W", "-f", "${Status}", &name]).output();
         let query = query.map_err(|e| format!("dpkg-query: {e}"))?;
         if !query.stdout.ends_with(b"ok installed") {
             return Err(format!(

@@ -7,6 +7,7 @@ declare(strict_types=1);
  * samovar/runtime, which lies here by a path repository's symlink.
  */
 
+require_once '/usr/share/php/Doctrine/ORM/autoload.php';
 require_once '/usr/share/php/Symfony/Bundle/FrameworkBundle/autoload.php';
 require_once '/usr/share/php/Symfony/Bundle/SecurityBundle/autoload.php';
 require_once '/usr/share/php/Symfony/Bundle/TwigBundle/autoload.php';
@@ -25,10 +26,11 @@ require_once '/usr/share/php/Symfony/Component/Translation/autoload.php';
 require_once '/usr/share/php/Symfony/Component/Validator/autoload.php';
 require_once '/usr/share/php/Symfony/Component/VarDumper/autoload.php';
 require_once '/usr/share/php/Symfony/Component/Yaml/autoload.php';
-foreach (['DebugBundle', 'WebProfilerBundle'] as $bundle) {
-    $loader = "/usr/share/php/Symfony/Bundle/$bundle/autoload.php";
+foreach (['Bundle/DebugBundle', 'Bundle/WebProfilerBundle', 'Component/Stopwatch'] as $part) {
+    $loader = "/usr/share/php/Symfony/$part/autoload.php";
     is_file($loader) && require_once $loader;
 }
+require_once __DIR__ . '/composer.php';
 require_once __DIR__ . '/samovar/runtime/autoload.php';
 
 return spl_autoload_register(static function (string $class): void {

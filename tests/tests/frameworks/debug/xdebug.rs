@@ -146,6 +146,8 @@ fn debugged(model: Model, start_with_request: &str) -> (Bench, Ide) {
     let define = [
         EXTENSION,
         ("xdebug.mode", "debug"),
+        // Since 3.4 it listens for tools, and a boot that listens is a finding.
+        ("xdebug.control_socket", "no"),
         ("xdebug.start_with_request", start_with_request),
         ("xdebug.client_port", &ide.port.to_string()),
     ];

@@ -12,6 +12,7 @@ use Illuminate\Contracts\Http\Kernel;
 use Illuminate\Database\Eloquent\Model;
 use Illuminate\Events\Dispatcher;
 use Illuminate\Foundation\Application;
+use Illuminate\Foundation\Providers\FoundationServiceProvider;
 use Illuminate\Http\Request;
 use Illuminate\Pagination\PaginationState;
 use Illuminate\Support\Facades\Facade;
@@ -69,10 +70,19 @@ final class Sandbox
         $url = $sandbox->make('url');
         $url->setSessionResolver(static fn () => $sandbox->make('session'));
         $this->tellModels($events);
-        // Its dumper remembers that it has sent its script and style.
-        VarDumper::setHandler(null);
+        $this->forgetDumper();
 
         return $sandbox;
+    }
+
+    /** It remembers that it has sent its script and style. Versions after Laravel 8 have one of their own. */
+    private function forgetDumper(): void
+    {
+        VarDumper::setHandler(null);
+        $provider = $this->application->getProvider(FoundationServiceProvider::class);
+        if (method_exists($provider, 'registerDumper')) {
+            $provider->registerDumper();
+        }
     }
 
     private function close(): void

@@ -2,15 +2,15 @@
 
 declare(strict_types=1);
 
+use App\Doctrine\Connections;
 use App\Doctrine\Registry;
-use Doctrine\Common\Proxy\AbstractProxyFactory as ProxyFactory;
 use Doctrine\DBAL\Connection;
-use Doctrine\DBAL\DriverManager;
 use Doctrine\ORM\Configuration;
 use Doctrine\ORM\EntityManager;
 use Doctrine\ORM\EntityManagerInterface;
 use Doctrine\ORM\Mapping\Driver\AttributeDriver;
 use Doctrine\ORM\Mapping\UnderscoreNamingStrategy;
+use Doctrine\ORM\Proxy\ProxyFactory;
 use Doctrine\Persistence\ManagerRegistry;
 use Symfony\Bridge\Doctrine\Form\DoctrineOrmTypeGuesser;
 use Symfony\Bridge\Doctrine\Form\Type\EntityType;
@@ -26,8 +26,8 @@ return static function (ContainerConfigurator $container): void {
     $services = $container->services();
 
     $services->set('doctrine.dbal.default_connection', Connection::class)
-        ->factory([DriverManager::class, 'getConnection'])
-        ->args([['url' => '%env(resolve:DATABASE_URL)%']])
+        ->factory([Connections::class, 'open'])
+        ->args(['%env(resolve:DATABASE_URL)%'])
         ->public();
     $services->alias(Connection::class, 'doctrine.dbal.default_connection');
 
@@ -43,7 +43,6 @@ return static function (ContainerConfigurator $container): void {
         ->call('setAutoGenerateProxyClasses', [ProxyFactory::AUTOGENERATE_FILE_NOT_EXISTS]);
     $services->set('doctrine.orm.naming_strategy', UnderscoreNamingStrategy::class)->args([CASE_LOWER, true]);
     $services->set('doctrine.orm.default_entity_manager', EntityManager::class)
-        ->factory([EntityManager::class, 'create'])
         ->args([service('doctrine.dbal.default_connection'), service('doctrine.orm.default_configuration')])
         // What asks for it keeps it, while the registry may put a new one behind it.
         ->lazy()
