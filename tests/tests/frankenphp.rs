@@ -312,10 +312,15 @@ fn a_call_in_an_included_file_is_found_out_by_the_first_request() {
 }
 
 #[test]
-fn the_environment_can_say_that_it_is_a_worker_script() {
-    let server = script("included.php").workers(1).env("FRANKENPHP_WORKER", "1").start();
-    assert!(server.get("/").text().starts_with("Hello world, "), "{}", server.log());
-    assert_eq!(model(&server), "resident", "from the start");
+fn environment_and_settings_can_say_that_it_is_a_worker_script() {
+    let says = |start: Start| start.env("FRANKENPHP_WORKER", "1");
+    let is_set = |start: Start| start.config("compat = 'frankenphp'");
+    let asked: [fn(Start) -> Start; 2] = [says, is_set];
+    for ask in asked {
+        let server = ask(script("included.php").workers(1)).start();
+        assert!(server.get("/").text().starts_with("Hello world, "), "{}", server.log());
+        assert_eq!(model(&server), "resident", "from the start");
+    }
 }
 
 #[test]

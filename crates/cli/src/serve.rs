@@ -141,6 +141,7 @@ fn supervisor_settings(settings: &Settings, program: PathBuf) -> samovar_supervi
     }
     let growth = settings.limits.growth_bytes_max.to_string();
     arguments.extend(["--growth-bytes-max".to_owned(), growth]);
+    arguments.extend(["--compat".to_owned(), settings.compat.word().to_owned()]);
     arguments.extend(["--rollback-every".to_owned(), settings.rollback_every.to_string()]);
     if let Some(file) = &settings.php_ini {
         arguments.extend(["--php-ini".to_owned(), file.to_string_lossy().into_owned()]);

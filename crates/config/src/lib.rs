@@ -33,6 +33,7 @@ pub use control::{default_control_path, discover_control, make_control_dir};
 pub use php::locate_php;
 pub use problem::{Problem, Problems};
 pub use settings::{
-    AccessLog, AccessLogFormat, Limits, Listen, LogFormat, LogLevel, Php, Settings, Timeouts,
+    AccessLog, AccessLogFormat, Compat, Limits, Listen, LogFormat, LogLevel, Php, Settings,
+    Timeouts,
 };
 pub use sources::Sources;

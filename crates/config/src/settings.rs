@@ -104,6 +104,8 @@ pub struct Settings {
     pub rehearse: bool,
     /// Requests after which a `FrankenPHP` worker script rolls back, 0: never.
     pub rollback_every: usize,
+    /// Whose worker script the front controller is.
+    pub compat: Compat,
     /// Kinds of findings that end the server instead of a fall-back: words of [`FINDING_KINDS`], or `all`.
     pub image_errors: Vec<String>,
     /// Console commands that run beside HTTP.
@@ -233,6 +235,17 @@ pub enum LogLevel {
     Debug = "debug",
     /// Everything.
     Trace = "trace",
+}
+}
+
+words! {
+/// Which other server's worker scripts the front controller is one of.
+pub enum Compat {
+    /// Found out by the script's text and the environment.
+    #[default]
+    Auto = "auto",
+    /// It calls `frankenphp_handle_request`.
+    FrankenPhp = "frankenphp",
 }
 }
 

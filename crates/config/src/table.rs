@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use crate::resolve;
 use crate::setting::{Field, Group, Kind, Preset, Setting};
-use crate::settings::{AccessLog, AccessLogFormat, FINDING_KINDS, LogFormat, LogLevel, Settings};
+use crate::settings::{
+    AccessLog, AccessLogFormat, Compat, FINDING_KINDS, LogFormat, LogLevel, Settings,
+};
 use crate::value;
 
 /// What most settings have in common.
@@ -270,6 +272,21 @@ pub static SETTINGS: &[Setting] = &[
         doc: "Requests after which a FrankenPHP worker script returns to its first call",
         long: "1 leaves no state between requests, 0 rolls nothing back. Only for worker scripts \
                that call frankenphp_handle_request(); Samovar\\serve() is told by its argument.",
+        ..PLAIN
+    },
+    Setting {
+        key: "compat",
+        flag: "compat",
+        group: Group::Php,
+        value: "WHAT",
+        kind: Kind::Word {
+            words: Compat::WORDS,
+            set: |settings, index| settings.compat = Compat::ALL[index],
+        },
+        default: Preset::Text("auto"),
+        doc: "Which other server's worker scripts the front controller is one of",
+        long: "auto looks at its text, at APP_RUNTIME and at FRANKENPHP_WORKER; frankenphp says that it \
+               calls frankenphp_handle_request(), wherever the call stands.",
         ..PLAIN
     },
     Setting {

@@ -26,6 +26,8 @@ pub(crate) struct Options {
     pub(crate) growth_bytes_max: usize,
     /// Requests after which a `FrankenPHP` worker script rolls back, 0: never.
     pub(crate) rollback_every: u32,
+    /// The front controller is said to be a worker script for `FrankenPHP`.
+    pub(crate) frankenphp_worker: bool,
     /// php.ini instead of the built-in one.
     pub(crate) php_ini: Option<String>,
     /// Settings stronger than php.ini, as ini lines.
@@ -53,6 +55,7 @@ samovar-php: the worker process of Samovar; `samovar serve` starts it.
   --warmup TARGET        a request before the image is taken; may be repeated
   --no-rehearsal         boot once, not first for the caches
   --growth-bytes-max N   growth of the heap after which a resident worker rolls back
+  --compat WHAT          auto or frankenphp: whose worker script the front controller is
   --rollback-every N     requests after which a FrankenPHP worker script rolls back
   --php-ini FILE         php.ini instead of the built-in one
   --define KEY=VALUE     a setting stronger than php.ini; may be repeated
@@ -65,7 +68,7 @@ pub(crate) fn parse() -> Result<Invocation, lexopt::Error> {
     let (mut root, mut checkpoint_after, mut warmup) = (String::new(), String::new(), Vec::new());
     let (mut growth_bytes_max, mut rehearse) = (usize::MAX / 2, true);
     let (mut rollback_every, mut debug_log) = (0, false);
-    let mut ini_entries = String::new();
+    let (mut ini_entries, mut frankenphp_worker) = (String::new(), false);
     let mut parser = lexopt::Parser::from_env();
     while let Some(arg) = parser.next()? {
         match arg {
@@ -79,6 +82,7 @@ pub(crate) fn parse() -> Result<Invocation, lexopt::Error> {
             Long("no-rehearsal") => rehearse = false,
             Long("growth-bytes-max") => growth_bytes_max = parser.value()?.parse()?,
             Long("rollback-every") => rollback_every = parser.value()?.parse()?,
+            Long("compat") => frankenphp_worker = is_frankenphp(&parser.value()?.string()?)?,
             Long("php-ini") => php_ini = Some(parser.value()?.string()?),
             Long("define") => ini_entries.push_str(&ini::line(&parser.value()?.string()?)),
             Long("json-log") => json_log = true,
@@ -106,11 +110,20 @@ pub(crate) fn parse() -> Result<Invocation, lexopt::Error> {
         rehearse,
         growth_bytes_max,
         rollback_every,
+        frankenphp_worker,
         php_ini,
         ini_entries,
         json_log,
         debug_log,
     }))
+}
+
+fn is_frankenphp(word: &str) -> Result<bool, lexopt::Error> {
+    match word {
+        "auto" => Ok(false),
+        "frankenphp" => Ok(true),
+        other => Err(format!("--compat takes auto or frankenphp, not `{other}`").into()),
+    }
 }
 
 fn inherited(fd: Option<i32>, name: &str) -> Result<OwnedFd, lexopt::Error> {

@@ -38,7 +38,8 @@ pub(crate) fn run(options: Options) -> Result<(), Box<dyn std::error::Error>> {
     os::close_others(&[&options.channel, &options.ring, &options.bell].map(AsRawFd::as_raw_fd));
     os::stdout_to_stderr();
     let ring = Ring::attach(options.ring, options.bell)?;
-    let frankenphp_worker = is_frankenphp_worker(&options.app);
+    let is_told = options.frankenphp_worker && !options.app.is_empty();
+    let frankenphp_worker = is_told || is_frankenphp_worker(&options.app);
     let boots =
         !options.checkpoint_after.is_empty() || frankenphp_worker || boots_ahead(&options.app);
     warmup::prepare(&options.warmup, &options.app, &options.root);
