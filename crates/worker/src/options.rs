@@ -26,8 +26,8 @@ pub(crate) struct Options {
     pub(crate) growth_bytes_max: usize,
     /// Requests after which a `FrankenPHP` worker script rolls back, 0: never.
     pub(crate) rollback_every: u32,
-    /// The front controller is said to be a worker script for `FrankenPHP`.
-    pub(crate) frankenphp_worker: bool,
+    /// Whose worker script the front controller is.
+    pub(crate) compat: Compat,
     /// php.ini instead of the built-in one.
     pub(crate) php_ini: Option<String>,
     /// Settings stronger than php.ini, as ini lines.
@@ -36,6 +36,15 @@ pub(crate) struct Options {
     pub(crate) json_log: bool,
     /// What `frankenphp_log` is told for debugging is logged.
     pub(crate) debug_log: bool,
+}
+
+/// Which other server's worker scripts the front controller is one of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compat {
+    /// To be found out.
+    Auto,
+    /// It calls `frankenphp_handle_request`.
+    FrankenPhp,
 }
 
 pub(crate) enum Invocation {
@@ -68,7 +77,7 @@ pub(crate) fn parse() -> Result<Invocation, lexopt::Error> {
     let (mut root, mut checkpoint_after, mut warmup) = (String::new(), String::new(), Vec::new());
     let (mut growth_bytes_max, mut rehearse) = (usize::MAX / 2, true);
     let (mut rollback_every, mut debug_log) = (0, false);
-    let (mut ini_entries, mut frankenphp_worker) = (String::new(), false);
+    let (mut ini_entries, mut compat) = (String::new(), Compat::Auto);
     let mut parser = lexopt::Parser::from_env();
     while let Some(arg) = parser.next()? {
         match arg {
@@ -82,7 +91,7 @@ pub(crate) fn parse() -> Result<Invocation, lexopt::Error> {
             Long("no-rehearsal") => rehearse = false,
             Long("growth-bytes-max") => growth_bytes_max = parser.value()?.parse()?,
             Long("rollback-every") => rollback_every = parser.value()?.parse()?,
-            Long("compat") => frankenphp_worker = is_frankenphp(&parser.value()?.string()?)?,
+            Long("compat") => compat = Compat::of(&parser.value()?.string()?)?,
             Long("php-ini") => php_ini = Some(parser.value()?.string()?),
             Long("define") => ini_entries.push_str(&ini::line(&parser.value()?.string()?)),
             Long("json-log") => json_log = true,
@@ -110,7 +119,7 @@ pub(crate) fn parse() -> Result<Invocation, lexopt::Error> {
         rehearse,
         growth_bytes_max,
         rollback_every,
-        frankenphp_worker,
+        compat,
         php_ini,
         ini_entries,
         json_log,
@@ -118,11 +127,13 @@ pub(crate) fn parse() -> Result<Invocation, lexopt::Error> {
     }))
 }
 
-fn is_frankenphp(word: &str) -> Result<bool, lexopt::Error> {
-    match word {
-        "auto" => Ok(false),
-        "frankenphp" => Ok(true),
-        other => Err(format!("--compat takes auto or frankenphp, not `{other}`").into()),
+impl Compat {
+    fn of(word: &str) -> Result<Compat, lexopt::Error> {
+        match word {
+            "auto" => Ok(Compat::Auto),
+            "frankenphp" => Ok(Compat::FrankenPhp),
+            other => Err(format!("--compat takes auto or frankenphp, not `{other}`").into()),
+        }
     }
 }
 

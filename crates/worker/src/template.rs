@@ -16,7 +16,7 @@ use crate::console::Order;
 use crate::image::{self, ImageProcess, Verdict};
 use crate::life::{self, Role, Wish};
 use crate::log;
-use crate::options::Options;
+use crate::options::{Compat, Options};
 use crate::{os, warmup};
 use samovar_ring::{Incarnation, Ring};
 use std::collections::{HashMap, HashSet};
@@ -38,7 +38,7 @@ pub(crate) fn run(options: Options) -> Result<(), Box<dyn std::error::Error>> {
     os::close_others(&[&options.channel, &options.ring, &options.bell].map(AsRawFd::as_raw_fd));
     os::stdout_to_stderr();
     let ring = Ring::attach(options.ring, options.bell)?;
-    let is_told = options.frankenphp_worker && !options.app.is_empty();
+    let is_told = options.compat == Compat::FrankenPhp && !options.app.is_empty();
     let frankenphp_worker = is_told || is_frankenphp_worker(&options.app);
     let boots =
         !options.checkpoint_after.is_empty() || frankenphp_worker || boots_ahead(&options.app);
