@@ -102,6 +102,7 @@ impl Consoles {
         if look {
             self.memory_at = now + MEMORY_TICK;
         }
+        self.starting.retain(|life, _| self.machine.is_asked(*life));
         let memory = |pid| if look { os::resident_bytes(pid) } else { 0 };
         for action in self.machine.settle(now, ready && template.is_some(), memory) {
             match action {
@@ -141,10 +142,13 @@ impl Consoles {
     }
 
     pub(crate) fn started(&mut self, life: u32, pid: i32) {
-        if let Some(output) = self.starting.remove(&life) {
+        let output = self.starting.remove(&life);
+        if !self.machine.started(life, pid, Instant::now()) {
+            warn!(pid, "a console worker was forked too late, and is killed");
+            os::kill(pid);
+        } else if let Some(output) = output {
             self.running.insert(pid, output);
         }
-        self.machine.started(life, pid, Instant::now());
     }
 
     pub(crate) fn failed(&mut self, life: u32, why: &str) {
@@ -168,7 +172,7 @@ impl Consoles {
 
     pub(crate) fn template_died(&mut self) {
         self.starting.clear();
-        self.machine.template_died(Instant::now());
+        self.machine.forget_asked(Instant::now());
     }
 
     pub(crate) fn stop(&mut self) {

@@ -13,6 +13,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+/// The template's room for an order (`MESSAGE_BYTES_MAX` in crates/worker/src/os.rs): it would cut off a longer one.
+const ORDER_BYTES_MAX: usize = 4096;
+
 /// How `samovar-php` is started.
 #[derive(Clone, Debug)]
 pub struct TemplateCommand {
@@ -118,6 +121,11 @@ impl Template {
         for word in &command.command {
             order.push('\0');
             order.push_str(word);
+        }
+        if order.len() > ORDER_BYTES_MAX {
+            let text =
+                format!("command, script and folder are longer than {ORDER_BYTES_MAX} bytes");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         let channel = self.channel.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
         os::send_with(channel.as_fd(), &order, output.as_fd())

@@ -142,10 +142,16 @@ impl Places {
         self.all.iter().all(|place| matches!(place.life, Life::Waiting { .. }))
     }
 
-    pub(crate) fn started(&mut self, life: u32, pid: i32, now: Instant) {
-        if let Some(place) = self.asked(life) {
-            place.life = Life::Running { pid, since: now };
-        }
+    /// False: it comes too late, and nobody waits for it any more.
+    pub(crate) fn started(&mut self, life: u32, pid: i32, now: Instant) -> bool {
+        let Some(place) = self.asked(life) else { return false };
+        place.life = Life::Running { pid, since: now };
+        true
+    }
+
+    /// Whether an answer for this life is still waited for.
+    pub(crate) fn is_asked(&self, life: u32) -> bool {
+        self.all.iter().any(|p| matches!(p.life, Life::Asked { life: l, .. } if l == life))
     }
 
     pub(crate) fn failed(&mut self, life: u32, now: Instant) {
@@ -167,8 +173,8 @@ impl Places {
         Some(&self.commands[place.command].name)
     }
 
-    /// Those that were asked for were never forked, or die with it and nobody has heard of them.
-    pub(crate) fn template_died(&mut self, now: Instant) {
+    /// Nobody waits for an answer any more: the template has died, or the server is in a hurry.
+    pub(crate) fn forget_asked(&mut self, now: Instant) {
         for place in &mut self.all {
             if matches!(place.life, Life::Asked { .. }) {
                 place.life = Life::Waiting { until: now };
@@ -184,6 +190,7 @@ impl Places {
     /// Nobody is waited for any more.
     pub(crate) fn hurry(&mut self, now: Instant) {
         self.stopping = true;
+        self.forget_asked(now);
         for place in &mut self.all {
             if let Some((pid, since)) = place.process() {
                 place.life = Life::Leaving { pid, since, kill_at: now };
@@ -370,7 +377,7 @@ mod tests {
         let mut bench = Bench::new(2);
         let [Action::Start { life, .. }, _] = bench.settle()[..] else { panic!() };
         bench.consoles.started(life, 7, bench.now);
-        bench.consoles.template_died(bench.now);
+        bench.consoles.forget_asked(bench.now);
         let states: Vec<_> = bench.consoles.places().iter().map(Place::state).collect();
         assert_eq!(states, [ConsoleState::Running, ConsoleState::Waiting]);
     }
@@ -384,6 +391,16 @@ mod tests {
         assert!(!bench.consoles.are_gone());
         bench.later(ASK_LIMIT).settle();
         assert!(bench.consoles.are_gone());
+    }
+
+    #[test]
+    fn a_hurry_waits_for_no_answer_and_a_late_one_is_known_as_such() {
+        let mut bench = Bench::new(1);
+        let [Action::Start { life, .. }] = bench.settle()[..] else { panic!() };
+        assert!(bench.consoles.is_asked(life));
+        bench.consoles.hurry(bench.now);
+        assert!(bench.consoles.are_gone() && !bench.consoles.is_asked(life));
+        assert!(!bench.consoles.started(life, 7, bench.now), "too late");
     }
 
     #[test]
