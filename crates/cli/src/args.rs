@@ -16,12 +16,22 @@ use samovar_config::{Problems, Settings, Sources};
 #[derive(Debug)]
 pub(crate) enum Invocation {
     /// Run the server.
-    Serve(Box<Settings>),
+    Serve {
+        /// As they are now.
+        settings: Box<Settings>,
+        /// To be looked at again by a reload.
+        sources: Box<Sources>,
+    },
     /// Ask a running server how it is.
     Status {
         /// Answer in JSON.
         json: bool,
         /// Its socket, from flag, environment or file; `None`: discover it.
+        control: Option<PathBuf>,
+    },
+    /// Ask a running server to boot the application anew.
+    Reload {
+        /// Its socket, as above.
         control: Option<PathBuf>,
     },
     /// Ask a running server to drain and end.
@@ -84,13 +94,15 @@ fn parse_from(
     let matches = command().try_get_matches_from(argv).map_err(early)?;
     match matches.subcommand() {
         Some(("serve", matches)) => {
-            let settings = serve_sources(matches, sources).resolve()?;
-            Ok(Invocation::Serve(Box::new(settings)))
+            let sources = serve_sources(matches, sources);
+            let settings = Box::new(sources.resolve()?);
+            Ok(Invocation::Serve { settings, sources: Box::new(sources) })
         }
         Some(("status", matches)) => Ok(Invocation::Status {
             json: matches.get_flag("json"),
             control: control(matches, sources)?,
         }),
+        Some(("reload", matches)) => Ok(Invocation::Reload { control: control(matches, sources)? }),
         Some(("stop", matches)) => Ok(Invocation::Stop { control: control(matches, sources)? }),
         _ => unreachable!("clap refuses other commands"),
     }
@@ -115,6 +127,14 @@ fn command() -> Command {
                         .overrides_with("json")
                         .help("Answer in JSON"),
                 ),
+        )
+        .subcommand(
+            Command::new("reload")
+                .about(
+                    "Boots the application anew; the running one answers until the new one is up",
+                )
+                .after_help(help::RELOAD)
+                .arg(control_argument()),
         )
         .subcommand(
             Command::new("stop")
@@ -218,7 +238,7 @@ mod tests {
 
     fn serve_line(line: &str) -> Settings {
         match parse_line(line) {
-            Ok(Invocation::Serve(settings)) => *settings,
+            Ok(Invocation::Serve { settings, .. }) => *settings,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -263,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn status_and_stop() {
+    fn status_reload_and_stop() {
         let check = |line: &str, expected: &str| {
             assert_eq!(format!("{:?}", parse_line(line).unwrap()), expected);
         };
@@ -272,6 +292,7 @@ mod tests {
             "samovar status --json --json --control /a.sock",
             "Status { json: true, control: Some(\"/a.sock\") }",
         );
+        check("samovar reload --control /a", "Reload { control: Some(\"/a\") }");
         check("samovar stop", "Stop { control: None }");
         check("samovar stop --control=/a --control=/b", "Stop { control: Some(\"/b\") }");
         let sources = Sources::new(ROOT).envs([("SAMOVAR_CONTROL", "/c.sock")]);

@@ -1,10 +1,12 @@
-//! The control socket: `samovar status` and `samovar stop` ask here.
+//! The control socket: `samovar status`, `samovar reload` and `samovar stop` ask here.
 //!
-//! One request is one line (`status` or `stop`), the answer is one line of JSON. The socket's file has
-//! mode 0600: who may write to it may stop the server.
+//! One request is one line (`status`, `reload` or `stop`), the answer is one line of JSON; `reload`'s comes when it has
+//! ended. The socket's file has mode 0600: who may write to it may stop the server.
 
+use crate::reload::Reloader;
 use anyhow::{Context, Result, bail};
 use samovar_front::FrontHandle;
+use samovar_ring::{Standing, WorkerState};
 use samovar_supervisor::{Command, ConsoleLine, Handle, Report};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,7 +21,7 @@ const LINE_BYTES_MAX: u64 = 64;
 /// A client that says nothing for this long is let go: the socket serves one at a time.
 const CLIENT_LIMIT: Duration = Duration::from_secs(2);
 /// How long `status` and `stop` wait for an answer.
-const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
 /// The JSON of `samovar status`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -30,6 +32,9 @@ pub(crate) struct Status {
     pub(crate) listen: Vec<String>,
     pub(crate) draining: bool,
     pub(crate) generation: u64,
+    /// Another generation boots beside the one that serves.
+    #[serde(default)]
+    pub(crate) reloading: bool,
     pub(crate) queue_depth: u64,
     pub(crate) in_flight: u64,
     pub(crate) connections: u64,
@@ -87,6 +92,27 @@ pub(crate) struct Worker {
     pub(crate) hot_pages: u32,
     pub(crate) rss_bytes: u64,
     pub(crate) age_seconds: f64,
+    #[serde(default)]
+    pub(crate) generation: u64,
+}
+
+/// The JSON of `samovar reload`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct ReloadAnswer {
+    /// The one that serves now; 0: there is no new one.
+    pub(crate) generation: u64,
+    pub(crate) milliseconds: u64,
+    /// Keys of settings that have changed and only a restart can change.
+    pub(crate) needs_restart: Vec<String>,
+    /// Why there is no new generation.
+    pub(crate) error: Option<String>,
+}
+
+impl ReloadAnswer {
+    pub(crate) fn refused(why: String) -> ReloadAnswer {
+        ReloadAnswer { error: Some(why), ..ReloadAnswer::default() }
+    }
 }
 
 /// One console worker's place.
@@ -107,6 +133,7 @@ pub(crate) struct Server {
     pub(crate) listen: Vec<String>,
     pub(crate) front: FrontHandle,
     pub(crate) supervisor: Handle,
+    pub(crate) reloader: Reloader,
 }
 
 /// A bound socket, whose file is removed in the end.
@@ -149,7 +176,7 @@ impl Socket {
         let listener = self.listener.try_clone()?;
         let answer = move || {
             for client in listener.incoming().flatten() {
-                if let Err(error) = server.answer(&client) {
+                if let Err(error) = server.answer(client) {
                     tracing::debug!(%error, "a client of the control socket left early");
                 }
             }
@@ -160,11 +187,11 @@ impl Socket {
 }
 
 impl Server {
-    fn answer(&self, mut client: &UnixStream) -> Result<()> {
+    fn answer(&self, client: UnixStream) -> Result<()> {
         client.set_read_timeout(Some(CLIENT_LIMIT))?;
         client.set_write_timeout(Some(CLIENT_LIMIT))?;
         let mut line = String::new();
-        BufReader::new(client).take(LINE_BYTES_MAX).read_line(&mut line)?;
+        BufReader::new(&client).take(LINE_BYTES_MAX).read_line(&mut line)?;
         let answer = match line.trim() {
             "status" => serde_json::to_string(&self.status())?,
             "stop" => {
@@ -172,9 +199,28 @@ impl Server {
                 self.front.drain();
                 "{\"stopping\":true}".to_owned()
             }
-            _ => "{\"error\":\"unknown command; known are status and stop\"}".to_owned(),
+            "reload" => return self.reload(client),
+            _ => "{\"error\":\"unknown command; known are status, reload and stop\"}".to_owned(),
         };
-        writeln!(client, "{answer}")?;
+        writeln!(&client, "{answer}")?;
+        Ok(())
+    }
+
+    /// The answer comes when the reload has ended, from a thread of its own; meanwhile others may ask.
+    fn reload(&self, client: UnixStream) -> Result<()> {
+        let (tell, told) = std::sync::mpsc::channel();
+        self.reloader.begin(move |answer| drop(tell.send(answer)));
+        let front = self.front.clone();
+        let answer = move || {
+            let ended = || ReloadAnswer::refused("the server has ended".to_owned());
+            let answer = told.recv().unwrap_or_else(|_| ended());
+            front.wait_for_switch(CLIENT_LIMIT);
+            let line = serde_json::to_string(&answer).unwrap_or_default();
+            if let Err(error) = writeln!(&client, "{line}") {
+                tracing::debug!(%error, "a client of the control socket left early");
+            }
+        };
+        std::thread::Builder::new().name("reload".into()).spawn(answer)?;
         Ok(())
     }
 
@@ -183,13 +229,14 @@ impl Server {
         let report = self.supervisor.report();
         let worker = |w: &samovar_supervisor::WorkerLine| Worker {
             pid: w.pid,
-            state: w.state.name().to_owned(),
+            state: worker_state(w).to_owned(),
             model: w.model.name().to_owned(),
             requests: w.requests,
             rollbacks: w.rollbacks,
             hot_pages: w.hot_pages,
             rss_bytes: rss_bytes(w.pid),
             age_seconds: seconds(w.age),
+            generation: w.generation,
         };
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -198,6 +245,7 @@ impl Server {
             listen: self.listen.clone(),
             draining: !self.front.is_ready(),
             generation: report.generation,
+            reloading: report.is_reloading,
             queue_depth: front.queue_depth,
             in_flight: front.in_flight,
             connections: front.connections,
@@ -211,6 +259,15 @@ impl Server {
             workers: report.workers.iter().map(worker).collect(),
             consoles: report.consoles.iter().map(console).collect(),
         }
+    }
+}
+
+/// `held`: ready, while another generation serves; `leaving`: it runs its last request.
+fn worker_state(worker: &samovar_supervisor::WorkerLine) -> &'static str {
+    match (worker.standing, worker.state) {
+        (Standing::Hold, WorkerState::Idle) => "held",
+        (Standing::Retire, _) => "leaving",
+        (_, state) => state.name(),
     }
 }
 
@@ -263,8 +320,8 @@ fn rss_bytes(pid: i32) -> u64 {
     pages.unwrap_or(0) * PAGE_BYTES
 }
 
-/// Asks the server at `path`; returns its line.
-pub(crate) fn ask(path: &Path, command: &str) -> Result<String> {
+/// Asks the server at `path`; returns its line, which comes within `limit`.
+pub(crate) fn ask(path: &Path, command: &str, limit: Duration) -> Result<String> {
     let what = || {
         format!(
             "cannot reach the server at `{}`\nhint: is it running? `--control SOCKET` names another",
@@ -272,7 +329,7 @@ pub(crate) fn ask(path: &Path, command: &str) -> Result<String> {
         )
     };
     let mut server = UnixStream::connect(path).with_context(what)?;
-    server.set_read_timeout(Some(ANSWER_LIMIT))?;
+    server.set_read_timeout(Some(limit))?;
     writeln!(server, "{command}").with_context(what)?;
     let mut line = String::new();
     BufReader::new(server).read_line(&mut line).context("the server did not answer in time")?;

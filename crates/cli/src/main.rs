@@ -3,6 +3,7 @@
 mod args;
 mod control;
 mod logging;
+mod reload;
 mod serve;
 mod status;
 mod stop;
@@ -12,8 +13,9 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let result = match args::parse() {
-        Ok(Invocation::Serve(settings)) => serve::run(&settings),
+        Ok(Invocation::Serve { settings, sources }) => serve::run(*settings, *sources),
         Ok(Invocation::Status { json, control }) => status::run(control, json),
+        Ok(Invocation::Reload { control }) => reload::run(control),
         Ok(Invocation::Stop { control }) => stop::run(control),
         Err(refused) => return refused.report(),
     };

@@ -1,9 +1,11 @@
 //! `samovar serve`: bind, start PHP, serve, drain, leave.
 
+use crate::control::ReloadAnswer;
 use crate::control::{Server, Socket};
 use crate::logging;
+use crate::reload::Reloader;
 use anyhow::{Context, Result, anyhow};
-use samovar_config::{Listen, LogFormat, LogLevel, Settings};
+use samovar_config::{Listen, LogFormat, LogLevel, Settings, Sources};
 use samovar_front::{
     AccessLog, AccessLogFormat, Front, FrontEvent, FrontHandle, FrontOptions, KillReason,
     SupervisorLink,
@@ -15,25 +17,28 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 /// Serves until SIGTERM, SIGINT or `samovar stop`.
-pub(crate) fn run(settings: &Settings) -> Result<()> {
-    logging::start(settings);
+pub(crate) fn run(settings: Settings, sources: Sources) -> Result<()> {
+    logging::start(&settings);
     let started = Instant::now();
-    let php = samovar_config::locate_php(settings)?;
+    let php = samovar_config::locate_php(&settings)?;
     let listeners = bind_all(&settings.listen)?;
     let addresses = addresses(&listeners)?;
-    let socket = Socket::bind(&control_path(settings, &listeners)?)?;
+    let socket = Socket::bind(&control_path(&settings, &listeners)?)?;
 
     let ring = Ring::create(settings.limits.queue_max).context("cannot create the ring")?;
     // Signals are blocked here, before any other thread exists: threads inherit the mask.
     let supervisor = Running::prepare(ring.clone()).context("cannot start the supervisor")?;
     let handle = supervisor.handle();
     let link = link_to(handle.clone());
-    let (front, front_handle) = Front::new(listeners, ring, front_options(settings), link)?;
+    let (front, front_handle) = Front::new(listeners, ring, front_options(&settings), link)?;
+    let of_supervisor = supervisor_settings(&settings, php);
+    let reloader = Reloader::new(sources, settings, front_handle.clone(), handle.clone());
     socket.serve(Server {
         started,
         listen: addresses.clone(),
         front: front_handle.clone(),
         supervisor: handle.clone(),
+        reloader: reloader.clone(),
     })?;
     let front_thread = std::thread::Builder::new().name("front".into()).spawn(move || {
         let result = front.run();
@@ -42,9 +47,9 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
         result
     })?;
 
-    let mut hooks = Announce { addresses, control: socket.path.clone(), front: front_handle };
-    let ended =
-        samovar_supervisor::run(supervisor, &supervisor_settings(settings, php), &mut hooks)?;
+    let control = socket.path.clone();
+    let mut hooks = Announce { addresses, control, front: front_handle, reloader };
+    let ended = samovar_supervisor::run(supervisor, of_supervisor, &mut hooks)?;
     // After a second signal nobody is left to answer what the front still waits for.
     if ended == Ended::Drained {
         front_thread.join().map_err(|_| anyhow!("the front panicked"))??;
@@ -56,6 +61,7 @@ struct Announce {
     addresses: Vec<String>,
     control: PathBuf,
     front: FrontHandle,
+    reloader: Reloader,
 }
 
 impl Hooks for Announce {
@@ -75,6 +81,16 @@ impl Hooks for Announce {
 
     fn reopen_logs(&mut self) {
         self.front.reopen_logs();
+    }
+
+    fn reload_requested(&mut self) {
+        // Whoever sends a signal reads the log: both ends are told there, whatever its level is.
+        self.reloader.begin(|answer| match answer {
+            ReloadAnswer { error: Some(why), .. } => {
+                eprintln!("samovar: no reload, the old generation goes on: {why}");
+            }
+            ReloadAnswer { generation, .. } => eprintln!("samovar: generation {generation} serves"),
+        });
     }
 }
 
@@ -124,7 +140,10 @@ fn link_to(supervisor: Handle) -> SupervisorLink {
     })
 }
 
-fn supervisor_settings(settings: &Settings, program: PathBuf) -> samovar_supervisor::Settings {
+pub(crate) fn supervisor_settings(
+    settings: &Settings,
+    program: PathBuf,
+) -> samovar_supervisor::Settings {
     let mut arguments = Vec::new();
     if let Some(app) = &settings.front_controller {
         arguments.extend(["--app".to_owned(), app.to_string_lossy().into_owned()]);
@@ -161,6 +180,7 @@ fn supervisor_settings(settings: &Settings, program: PathBuf) -> samovar_supervi
         image_errors: settings.image_errors.clone(),
         consoles: settings.consoles.iter().map(console).collect(),
         boot_limit: settings.timeouts.boot,
+        drain_limit: settings.timeouts.drain,
     }
 }
 
@@ -184,7 +204,7 @@ fn named_controller(settings: &Settings) -> Option<PathBuf> {
     (*controller != settings.root.join("index.php")).then(|| controller.clone())
 }
 
-fn front_options(settings: &Settings) -> FrontOptions {
+pub(crate) fn front_options(settings: &Settings) -> FrontOptions {
     let (limits, timeouts) = (&settings.limits, &settings.timeouts);
     FrontOptions {
         root: settings.root.clone(),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// Prints the status for people, or the server's JSON as it is.
 pub(crate) fn run(control: Option<PathBuf>, json: bool) -> Result<()> {
     let path = control.map_or_else(samovar_config::discover_control, Ok)?;
-    let line = control::ask(&path, "status")?;
+    let line = control::ask(&path, "status", control::ANSWER_LIMIT)?;
     if json {
         print!("{line}");
         return Ok(());
@@ -22,7 +22,11 @@ pub(crate) fn run(control: Option<PathBuf>, json: bool) -> Result<()> {
 fn render(status: &Status) -> String {
     let mut out = String::new();
     let s = status;
-    let state = if s.draining { "draining" } else { "serving" };
+    let state = match (s.draining, s.reloading) {
+        (true, _) => "draining",
+        (false, true) => "serving (and reloading)",
+        (false, false) => "serving",
+    };
     // Writing to a string cannot fail.
     let _ = writeln!(
         out,

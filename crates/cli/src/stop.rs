@@ -13,7 +13,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Returns when the server has gone.
 pub(crate) fn run(control: Option<PathBuf>) -> Result<()> {
     let path = control.map_or_else(samovar_config::discover_control, Ok)?;
-    control::ask(&path, "stop")?;
+    control::ask(&path, "stop", control::ANSWER_LIMIT)?;
     let asked = Instant::now();
     while UnixStream::connect(&path).is_ok() {
         if asked.elapsed() > LEAVE_LIMIT {

@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`table`] (what can be set), [`setting`] (what an entry holds, what is allowed),
 //! [`settings`] (what comes out), [`sources`] and `file` (what was typed), `resolve` (how they
-//! meet). `consoles`: the tables `[[worker]]`, which only a file has.
+//! meet). `consoles`: the tables `[[worker]]`, which only a file has. `restart`: what a reload cannot change.
 //! [`control`] and [`php`] find the two things that depend on the machine: socket and worker.
 //!
 //! To add a setting: one entry in [`table`], one field in [`settings`], `UPDATE=1 cargo test`.
@@ -19,6 +19,7 @@ pub mod names;
 pub mod php;
 mod problem;
 mod resolve;
+mod restart;
 pub mod setting;
 pub mod settings;
 pub mod sources;
@@ -32,6 +33,7 @@ pub use consoles::Console;
 pub use control::{default_control_path, discover_control, make_control_dir};
 pub use php::locate_php;
 pub use problem::{Problem, Problems};
+pub use restart::needs_restart;
 pub use settings::{
     AccessLog, AccessLogFormat, Compat, Limits, Listen, LogFormat, LogLevel, Php, Settings,
     Timeouts,

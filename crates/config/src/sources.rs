@@ -2,6 +2,7 @@
 //! test needs no process of its own.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::consoles::{self, TypedConsole};
@@ -45,7 +46,10 @@ impl Sources {
 
     /// This process's environment and working directory.
     pub fn of_process() -> std::io::Result<Sources> {
-        Ok(Sources::new(std::env::current_dir()?).envs(std::env::vars_os()))
+        let physical = std::env::current_dir()?;
+        let logical =
+            std::env::var_os("PWD").map(PathBuf::from).filter(|pwd| leads_to(pwd, &physical));
+        Ok(Sources::new(logical.unwrap_or(physical)).envs(std::env::vars_os()))
     }
 
     /// Adds environment variables; an empty one counts as not set.
@@ -152,6 +156,13 @@ impl Sources {
         }
         typed
     }
+}
+
+/// Whether `pwd` is the shell's name of this folder. It may go through a link, as deploys switch one: then a reload reads
+/// what the link leads to by then.
+fn leads_to(pwd: &Path, physical: &Path) -> bool {
+    let identity = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
+    pwd.is_absolute() && identity(pwd).is_some() && identity(pwd) == identity(physical)
 }
 
 fn unreadable(file: &Path, error: &std::io::Error) -> Problem {

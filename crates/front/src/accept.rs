@@ -45,13 +45,13 @@ pub(crate) async fn accept(shared: Rc<Shared>, listener: TcpListener) {
 }
 
 fn is_full(shared: &Shared) -> bool {
-    shared.connections.borrow().len() >= shared.options.limits.connections_max
+    shared.connections.borrow().len() >= shared.setup().options.limits.connections_max
 }
 
 async fn make_room(shared: &Shared) {
     if let Some(suppressed) = shared.warnings.connections.pass() {
         tracing::warn!(
-            connections_max = shared.options.limits.connections_max,
+            connections_max = shared.setup().options.limits.connections_max,
             suppressed,
             "the limit of connections is reached; new ones wait (hint: raise `connections_max`, or \
              lower the idle time-out)"

@@ -8,7 +8,7 @@
 mod watched;
 
 use crate::deliver::AnswerBody;
-use crate::options::Timeouts;
+use crate::options::{Limits, Timeouts};
 use crate::request;
 use crate::shared::Shared;
 use http::header::{CONNECTION, HeaderValue};
@@ -88,7 +88,8 @@ pub(crate) struct ConnectionState {
 impl ConnectionState {
     fn new(shared: &Rc<Shared>, peer: SocketAddr, local: SocketAddr) -> ConnectionState {
         let (peer, local) = (canonical(peer), canonical(local));
-        let is_trusted = crate::forwarded::is_trusted(&shared.options.trusted_proxies, peer.ip());
+        let is_trusted =
+            crate::forwarded::is_trusted(&shared.setup().options.trusted_proxies, peer.ip());
         ConnectionState {
             shared: Rc::clone(shared),
             peer,
@@ -235,17 +236,7 @@ pub(crate) async fn serve(registered: Registered, stream: TcpStream) {
             Ok::<Response<AnswerBody>, Infallible>(response)
         }
     });
-    let limits = &shared.options.limits;
-    let mut builder = http1::Builder::new();
-    builder
-        .half_close(false)
-        .header_read_timeout(None)
-        .max_header_size(limits.head_bytes_max)
-        .max_buf_size(limits.head_bytes_max.max(BUFFER_BYTES_MIN));
-    if limits.headers_max != HYPER_HEADERS {
-        builder.max_headers(limits.headers_max);
-    }
-    let mut connection = Some(builder.serve_connection(io, service));
+    let mut connection = Some(http(&shared.setup().options.limits).serve_connection(io, service));
     if shared.draining.get() {
         state.order.set(Some(Order::Finish));
     }
@@ -284,6 +275,19 @@ pub(crate) async fn serve(registered: Registered, stream: TcpStream) {
         return;
     };
     conclude(&ended, state, stream).await;
+}
+
+fn http(limits: &Limits) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .half_close(false)
+        .header_read_timeout(None)
+        .max_header_size(limits.head_bytes_max)
+        .max_buf_size(limits.head_bytes_max.max(BUFFER_BYTES_MIN));
+    if limits.headers_max != HYPER_HEADERS {
+        builder.max_headers(limits.headers_max);
+    }
+    builder
 }
 
 /// How hyper's part of a connection came to its end.

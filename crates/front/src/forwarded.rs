@@ -34,7 +34,7 @@ pub(crate) fn is_trusted(proxies: &[IpNet], peer: IpAddr) -> bool {
 /// The claims of the connection's peer, if it is trusted.
 pub(crate) fn claims(connection: &ConnectionState, headers: &HeaderMap) -> Claims {
     if connection.is_trusted {
-        read(&connection.shared.options.trusted_proxies, headers)
+        read(&connection.shared.setup().options.trusted_proxies, headers)
     } else {
         Claims::default()
     }

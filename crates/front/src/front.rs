@@ -10,7 +10,7 @@ use crate::options::FrontOptions;
 use crate::record::Recorder;
 use crate::route::Site;
 use crate::scheduling;
-use crate::shared::Shared;
+use crate::shared::{Setup, Shared};
 use samovar_ring::{Lane, Ring};
 use std::cell::RefCell;
 use std::io;
@@ -18,9 +18,9 @@ use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::Notify;
@@ -36,6 +36,8 @@ const FILE_THREADS_MAX: usize = 8;
 /// A client that has asked this recently may be sending its next request: it has this long for it, and the answer says
 /// that it is the last.
 const LAST_CALL: Duration = Duration::from_millis(100);
+/// How often somebody who waits for other options looks whether they hold.
+const SWITCH_LOOK: Duration = Duration::from_millis(1);
 /// How often a draining front looks whether it is done.
 const DRAIN_LOOK: Duration = Duration::from_millis(20);
 
@@ -72,8 +74,7 @@ pub enum StartError {
 pub struct Front {
     listeners: Vec<TcpListener>,
     ring: Ring,
-    options: FrontOptions,
-    site: Site,
+    setup: Next,
     link: SupervisorLink,
     recorder: Recorder,
     control: Arc<Control>,
@@ -89,10 +90,45 @@ struct Control {
     is_ready: AtomicBool,
     drains: AtomicBool,
     reopens: Arc<AtomicBool>,
+    /// What a reload has put in the place of the setup.
+    next: Mutex<Option<Next>>,
     called: Notify,
 }
 
+/// Options that were found usable, with the site they name.
+#[derive(Debug)]
+pub struct Next {
+    options: FrontOptions,
+    site: Site,
+}
+
+impl Next {
+    /// Looks whether a front could serve by these options.
+    pub fn new(options: FrontOptions) -> Result<Next, StartError> {
+        let site = site_of(&options)?;
+        Ok(Next { options, site })
+    }
+}
+
 impl FrontHandle {
+    /// Requests from now on are answered by other options. The access log and the ring stay what they are. Returns at once.
+    pub fn switch(&self, next: Next) {
+        *self.0.next() = Some(next);
+        self.0.called.notify_one();
+    }
+
+    /// Waits until what [`Self::switch`] was given holds, for at most `limit`; false: it does not yet.
+    pub fn wait_for_switch(&self, limit: Duration) -> bool {
+        let since = Instant::now();
+        while self.0.next().is_some() {
+            if since.elapsed() > limit {
+                return false;
+            }
+            std::thread::sleep(SWITCH_LOOK);
+        }
+        true
+    }
+
     /// Ends the front: no new connections, idle ones are closed, what is in flight is finished within
     /// `timeouts.drain`; then [`Front::run`] returns. Returns at once.
     pub fn drain(&self) {
@@ -118,7 +154,21 @@ impl FrontHandle {
 
 impl std::fmt::Debug for Front {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Front").field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("Front").field("options", &self.setup.options).finish_non_exhaustive()
+    }
+}
+
+impl Control {
+    /// Whoever waits for it waits for the lock.
+    fn switch(&self, shared: &Shared) {
+        let mut next = self.next();
+        if let Some(Next { options, site }) = next.take() {
+            shared.switch(Setup::new(options, site));
+        }
+    }
+
+    fn next(&self) -> MutexGuard<'_, Option<Next>> {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -131,25 +181,23 @@ impl Front {
         options: FrontOptions,
         link: SupervisorLink,
     ) -> Result<(Front, FrontHandle), StartError> {
-        let site = site_of(&options)?;
+        let setup = Next::new(options)?;
         let control = Arc::new(Control::default());
         let recorder = Recorder::start(
-            &options.access_log,
-            options.access_log_format,
+            &setup.options.access_log,
+            setup.options.access_log_format,
             Arc::clone(&control.reopens),
         )?;
         let handle = FrontHandle(Arc::clone(&control));
-        Ok((Front { listeners, ring, options, site, link, recorder, control }, handle))
+        Ok((Front { listeners, ring, setup, link, recorder, control }, handle))
     }
 
     /// Serves until drained.
     pub fn run(self) -> io::Result<()> {
         let runtime = runtime()?;
         let exchanges = Exchanges::new(self.ring.clone());
-        let drain = self.options.timeouts.drain;
         let shared = Rc::new(Shared::new(
-            self.options,
-            self.site,
+            Setup::new(self.setup.options, self.setup.site),
             exchanges,
             self.recorder,
             Arc::clone(&self.control.counters),
@@ -159,8 +207,7 @@ impl Front {
         if let Err(error) = scheduling::give_way_to_workers() {
             tracing::warn!(%error, "the front takes processors from busy workers");
         }
-        let result =
-            runtime.block_on(serve(&shared, &self.ring, self.listeners, &self.control, drain));
+        let result = runtime.block_on(serve(&shared, &self.ring, self.listeners, &self.control));
         self.control.is_ready.store(false, Ordering::Release);
         PARKED.set(None);
         // Ends all tasks that are left; they unregister from `shared`, which is still there.
@@ -219,7 +266,6 @@ async fn serve(
     ring: &Ring,
     listeners: Vec<TcpListener>,
     control: &Control,
-    drain: Duration,
 ) -> io::Result<()> {
     let bell = bell::register(ring)?;
     tokio::task::spawn_local(answer_bell(Rc::clone(shared), bell));
@@ -233,6 +279,7 @@ async fn serve(
     }
     control.is_ready.store(true, Ordering::Release);
     while !control.drains.load(Ordering::Acquire) {
+        control.switch(shared);
         control.called.notified().await;
     }
     control.is_ready.store(false, Ordering::Release);
@@ -243,12 +290,13 @@ async fn serve(
         // Waits until the listener is closed; "aborted" is what it says.
         let _ = task.await;
     }
-    finish(shared, drain).await;
+    finish(shared).await;
     Ok(())
 }
 
-/// Lets connections end, for at most `drain` (zero: as long as they need).
-async fn finish(shared: &Shared, drain: Duration) {
+/// Lets connections end, for at most `timeouts.drain` (zero: as long as they need).
+async fn finish(shared: &Shared) {
+    let drain = shared.setup().options.timeouts.drain;
     shared.draining.set(true);
     let now_ms = shared.now_ms.get();
     // The clock of the phases goes on with the sweeps.
@@ -325,7 +373,8 @@ async fn sweep(shared: Rc<Shared>) {
 fn sweep_once(shared: &Shared) {
     let now_ms = samovar_ring::monotonic_ns() / 1_000_000;
     shared.now_ms.set(now_ms);
-    let timeouts = &shared.options.timeouts;
+    let setup = shared.setup();
+    let timeouts = &setup.options.timeouts;
     let mut events: Vec<FrontEvent> = Vec::new();
     let mut exchanges = shared.exchanges.borrow_mut();
     exchanges.sweep(timeouts, &mut events);

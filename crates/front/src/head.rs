@@ -7,6 +7,7 @@
 use crate::connection::ConnectionState;
 use crate::forwarded::Claims;
 use crate::route::Script;
+use crate::shared::Setup;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use samovar_ring::Lane;
@@ -18,6 +19,7 @@ use std::os::unix::ffi::OsStrExt;
 #[derive(Clone, Copy)]
 pub(crate) struct Caller<'a> {
     pub(crate) connection: &'a ConnectionState,
+    pub(crate) setup: &'a Setup,
     pub(crate) parts: &'a Parts,
     pub(crate) script: &'a Script,
     pub(crate) id: &'a HeaderValue,
@@ -51,7 +53,7 @@ impl Caller<'_> {
             // As nginx, where `try_files` has rewritten the URI to the script.
             document_uri: &script.name,
             path_info: &script.path_info,
-            document_root: connection.shared.site.root.as_os_str().as_bytes(),
+            document_root: self.setup.site.root.as_os_str().as_bytes(),
             server_name: self.server_name().as_bytes(),
             server_addr: connection.local_text.as_bytes(),
             remote_addr: claimed.as_deref().unwrap_or(&connection.peer_text).as_bytes(),
@@ -98,7 +100,7 @@ impl Caller<'_> {
         let target = self.parts.uri.host();
         let header = self.parts.headers.get(header::HOST).and_then(|h| h.to_str().ok());
         let host = self.trust.host.as_deref().or(target).or(header).map(without_port);
-        let fallback = self.connection.shared.options.server_name.as_deref();
+        let fallback = self.setup.options.server_name.as_deref();
         host.filter(|h| !h.is_empty()).or(fallback).unwrap_or(&self.connection.local_text)
     }
 

@@ -47,6 +47,6 @@ pub mod validate;
 mod tests;
 
 pub use counters::CountersSnapshot;
-pub use front::{Front, FrontHandle, SWEEP, StartError};
+pub use front::{Front, FrontHandle, Next, SWEEP, StartError};
 pub use link::{FrontEvent, KillReason, SupervisorLink};
 pub use options::{AccessLog, AccessLogFormat, FrontOptions, Limits, Timeouts};

@@ -7,6 +7,7 @@ use crate::forwarded;
 use crate::head::Caller;
 use crate::record::Passage;
 use crate::route::{Route, Script};
+use crate::shared::Setup;
 use crate::static_files;
 use crate::submit;
 use crate::upload;
@@ -57,9 +58,11 @@ async fn answer(
         return about_server(&parts.method);
     }
     let shared = &connection.shared;
-    let route = shared.routes.route(&shared.site, parts.uri.path().as_bytes(), shared.now_ms.get());
+    let setup = shared.setup();
+    let path = parts.uri.path().as_bytes();
+    let route = setup.routes.route(&setup.site, path, shared.now_ms.get());
     match &*route {
-        Route::Script(script) => run(connection, parts, body, script, id, passage).await,
+        Route::Script(script) => run(connection, &setup, parts, body, script, id, passage).await,
         Route::Static(file) => static_files::respond(file, parts),
         Route::Redirect(path) => redirect(path, parts.uri.query()),
         Route::Forbidden => Err(Failure::Forbidden),
@@ -70,6 +73,7 @@ async fn answer(
 
 async fn run(
     connection: &Rc<ConnectionState>,
+    setup: &Setup,
     parts: &mut Parts,
     body: Incoming,
     script: &Script,
@@ -79,14 +83,14 @@ async fn run(
     let upload = if body.is_end_stream() {
         upload::Upload::None
     } else {
-        Box::pin(upload::receive(&connection.shared, body)).await?
+        Box::pin(upload::receive(&connection.shared, &setup.options, body)).await?
     };
     if matches!(upload, upload::Upload::Live(..)) {
         // The answer may be there before the client has sent everything.
         connection.linger();
     }
     let trust = forwarded::claims(connection, &parts.headers);
-    let caller = Caller { connection, parts, script, id, trust: &trust };
+    let caller = Caller { connection, setup, parts, script, id, trust: &trust };
     let (answer, exchange) = submit::submit(&caller, upload, passage).await?;
     let is_head = parts.method == Method::HEAD;
     let recycled = std::mem::take(&mut parts.headers);

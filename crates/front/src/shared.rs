@@ -21,10 +21,23 @@ use tokio::sync::Notify;
 /// Header names of which it was said that they were dropped.
 const DROPPED_NAMES_MAX: usize = 64;
 
-pub(crate) struct Shared {
+/// What a reload changes as a whole: a request is answered by the setup that it met.
+#[derive(Debug)]
+pub(crate) struct Setup {
     pub(crate) options: FrontOptions,
     pub(crate) site: Site,
     pub(crate) routes: RouteCache,
+}
+
+impl Setup {
+    pub(crate) fn new(options: FrontOptions, site: Site) -> Setup {
+        let routes = RouteCache::new(Disk::new(site.root.clone(), &options.link_targets));
+        Setup { options, site, routes }
+    }
+}
+
+pub(crate) struct Shared {
+    setup: RefCell<Rc<Setup>>,
     pub(crate) exchanges: RefCell<Exchanges>,
     pub(crate) connections: RefCell<Vec<Rc<ConnectionState>>>,
     pub(crate) counters: Arc<Counters>,
@@ -61,17 +74,14 @@ pub(crate) struct Warnings {
 
 impl Shared {
     pub(crate) fn new(
-        options: FrontOptions,
-        site: Site,
+        setup: Setup,
         exchanges: Exchanges,
         recorder: Recorder,
         counters: Arc<Counters>,
         link: SupervisorLink,
     ) -> Shared {
         Shared {
-            routes: RouteCache::new(Disk::new(site.root.clone(), &options.link_targets)),
-            options,
-            site,
+            setup: RefCell::new(Rc::new(setup)),
             exchanges: RefCell::new(exchanges),
             connections: RefCell::default(),
             counters,
@@ -87,6 +97,16 @@ impl Shared {
             script_lane_said_ms: Cell::new(0),
             dropped_names: RefCell::default(),
         }
+    }
+
+    /// What holds now.
+    pub(crate) fn setup(&self) -> Rc<Setup> {
+        Rc::clone(&self.setup.borrow())
+    }
+
+    /// From now on.
+    pub(crate) fn switch(&self, setup: Setup) {
+        self.setup.replace(Rc::new(setup));
     }
 
     /// There is something to sweep again after a quiet time.

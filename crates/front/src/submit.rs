@@ -33,7 +33,7 @@ pub(crate) async fn submit(
                 return Ok((answer, rest));
             }
             Err(Lost::Orphaned)
-                if may_run_again && attempts < shared.options.limits.retries_max =>
+                if may_run_again && attempts < caller.setup.options.limits.retries_max =>
             {
                 attempts += 1;
                 passage.retried();
@@ -51,7 +51,7 @@ fn is_idempotent(method: &Method) -> bool {
 /// Fills a slot and queues it.
 async fn queue(caller: &Caller<'_>, upload: Upload) -> Result<Exchange, Failure> {
     let shared = &caller.connection.shared;
-    let queue_max = shared.options.limits.queue_max;
+    let queue_max = caller.setup.options.limits.queue_max;
     let filling = {
         let mut exchanges = shared.exchanges.borrow_mut();
         if !exchanges.has_queue_room(queue_max) {
@@ -66,7 +66,7 @@ async fn queue(caller: &Caller<'_>, upload: Upload) -> Result<Exchange, Failure>
     };
     let exchange = fill(caller, filling, &upload)?;
     if matches!(upload, Upload::Spooled(..) | Upload::Live(..)) {
-        upload::pump(shared, upload, exchange.feed());
+        upload::pump(&caller.setup.options, upload, exchange.feed());
     }
     Ok(exchange)
 }

@@ -5,6 +5,7 @@
 
 use crate::error_page::Failure;
 use crate::exchange::{BodyFailure, Feed};
+use crate::options::FrontOptions;
 use crate::shared::Shared;
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -14,8 +15,8 @@ use std::fs::File;
 use std::future::poll_fn;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::pin::pin;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -55,19 +56,23 @@ enum Missing {
 }
 
 /// Receives a body as far as it has to be there before a worker gets the request.
-pub(crate) async fn receive(shared: &Shared, mut body: Incoming) -> Result<Upload, Failure> {
-    let limit = shared.options.limits.body_bytes_max;
+pub(crate) async fn receive(
+    shared: &Shared,
+    options: &FrontOptions,
+    mut body: Incoming,
+) -> Result<Upload, Failure> {
+    let limit = options.limits.body_bytes_max;
     let declared = body.size_hint().exact();
     if declared.is_some_and(|bytes| bytes > limit) {
         return Err(Failure::BodyTooLarge);
     }
-    if !shared.options.request_buffering {
+    if !options.request_buffering {
         return Ok(Upload::Live(body, declared));
     }
     let mut memory = Vec::with_capacity(declared.unwrap_or(0).min(BODY_BYTES as u64) as usize);
     let mut spool: Option<Spool> = None;
     let mut total = 0;
-    while let Some(bytes) = next(&mut body, shared.options.timeouts.body).await? {
+    while let Some(bytes) = next(&mut body, options.timeouts.body).await? {
         total += bytes.len() as u64;
         if total > limit {
             return Err(Failure::BodyTooLarge);
@@ -75,13 +80,13 @@ pub(crate) async fn receive(shared: &Shared, mut body: Incoming) -> Result<Uploa
         memory.extend_from_slice(&bytes);
         let chunk = if spool.is_some() { SPOOL_CHUNK } else { BODY_BYTES };
         if memory.len() > chunk {
-            spool = Some(write(shared, spool, &mut memory).await?);
+            spool = Some(write(shared, options, spool, &mut memory).await?);
         }
     }
     match spool {
         None => Ok(Upload::Whole(memory)),
         Some(spool) => {
-            let spool = write(shared, Some(spool), &mut memory).await?;
+            let spool = write(shared, options, Some(spool), &mut memory).await?;
             Ok(Upload::Spooled(spool.file, total))
         }
     }
@@ -124,11 +129,12 @@ struct Spool {
 /// Appends `memory` to the file, which is made first if there is none, on a thread that may block.
 async fn write(
     shared: &Shared,
+    options: &FrontOptions,
     spool: Option<Spool>,
     memory: &mut Vec<u8>,
 ) -> Result<Spool, Failure> {
     let bytes = std::mem::take(memory);
-    let directory = shared.options.temp_dir.clone();
+    let directory = options.temp_dir.clone();
     let written = spawn_blocking(move || -> io::Result<(Spool, Vec<u8>)> {
         let spool = match spool {
             Some(spool) => spool,
@@ -143,15 +149,15 @@ async fn write(
             *memory = bytes;
             Ok(spool)
         }
-        Err(error) => Err(disk_failure(shared, &error)),
+        Err(error) => Err(disk_failure(shared, &options.temp_dir, &error)),
     }
 }
 
-fn disk_failure(shared: &Shared, error: &io::Error) -> Failure {
+fn disk_failure(shared: &Shared, temp_dir: &Path, error: &io::Error) -> Failure {
     if let Some(suppressed) = shared.warnings.disk.pass() {
         tracing::warn!(
             %error,
-            temp_dir = %shared.options.temp_dir.display(),
+            temp_dir = %temp_dir.display(),
             suppressed,
             "cannot keep a request body (hint: free space there, or set another `temp_dir`)"
         );
@@ -163,15 +169,15 @@ fn disk_failure(shared: &Shared, error: &io::Error) -> Failure {
 }
 
 /// Pumps a body that did not fit into the slot, beside the task that awaits the answer.
-pub(crate) fn pump(shared: &Rc<Shared>, upload: Upload, feed: Feed) {
+pub(crate) fn pump(options: &FrontOptions, upload: Upload, feed: Feed) {
     match upload {
         Upload::None | Upload::Whole(_) => {}
         Upload::Spooled(file, bytes) => {
             tokio::task::spawn_local(pump_file(file, bytes, feed));
         }
         Upload::Live(body, _) => {
-            let limit = shared.options.limits.body_bytes_max;
-            let timeout = shared.options.timeouts.body;
+            let limit = options.limits.body_bytes_max;
+            let timeout = options.timeouts.body;
             tokio::task::spawn_local(async move {
                 if let Err(failure) = pump_live(body, limit, timeout, &feed).await {
                     feed.fail(failure);

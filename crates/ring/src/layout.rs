@@ -239,6 +239,28 @@ impl Model {
     }
 }
 
+/// What the supervisor wants of a worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// Take requests.
+    #[default]
+    Serve = 0,
+    /// Get ready, and wait: another generation serves yet.
+    Hold = 1,
+    /// Leave when the request is done.
+    Retire = 2,
+}
+
+impl Standing {
+    pub(crate) fn from_bits(bits: u32) -> Standing {
+        match bits {
+            1 => Standing::Hold,
+            2 => Standing::Retire,
+            _ => Standing::Serve,
+        }
+    }
+}
+
 /// Why a worker asked to be replaced by a fresh fork.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LeaveReason {
@@ -346,7 +368,8 @@ pub(crate) struct WorkerCell {
     pub(crate) rollbacks: AtomicU64,
     /// A [`LeaveReason`], 0 for none.
     pub(crate) leave: AtomicU32,
-    _pad: u32,
+    /// A [`Standing`]; the supervisor's word.
+    pub(crate) standing: AtomicU32,
 }
 
 /// The control block. All zero is its valid initial state, but for the header.
@@ -393,7 +416,7 @@ impl Control {
                     hot_pages: zero32(),
                     rollbacks: zero64(),
                     leave: zero32(),
-                    _pad: 0,
+                    standing: zero32(),
                 })
             }),
             slots: from_fn(|_| SlotCell {
@@ -435,9 +458,15 @@ impl Control {
         &self.slots[slot.get()]
     }
 
-    /// Whether a worker that serves `lanes` has something to look at.
-    pub(crate) fn has_work(&self, lanes: &[Lane]) -> bool {
+    /// Whether worker `index`, which serves `lanes`, has something to look at.
+    pub(crate) fn has_work(&self, index: usize, lanes: &[Lane]) -> bool {
         lanes.iter().any(|lane| self.queue(*lane).pending() > 0)
             || self.stop.0.load(Ordering::SeqCst) != 0
+            || self.standing(index) == Standing::Retire
+    }
+
+    /// What is wanted of worker `index`.
+    pub(crate) fn standing(&self, index: usize) -> Standing {
+        Standing::from_bits(self.workers[index].0.standing.load(Ordering::SeqCst))
     }
 }

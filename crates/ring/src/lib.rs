@@ -30,7 +30,7 @@ mod worker;
 pub use front::{Filling, FrontEnd, Hostile, Progress};
 pub use layout::{
     BODY_BYTES, LANES, Lane, LeaveReason, Ledger, Model, REQUEST_BYTES, SLOTS_MAX, SlotIndex,
-    VERSION, WORKERS_MAX, WorkerState,
+    Standing, VERSION, WORKERS_MAX, WorkerState,
 };
 pub use map::{AttachError, Ring, monotonic_ns};
 pub use repair::{RollbackReport, Supervision, WorkerReport};

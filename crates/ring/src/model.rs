@@ -2,7 +2,7 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p samovar-ring --release model`
 
-use crate::layout::{Control, Lane, SLOTS_MAX, SlotIndex};
+use crate::layout::{Control, Lane, SLOTS_MAX, SlotIndex, Standing};
 use crate::os;
 use crate::queue::Entry;
 use crate::sync::Ordering;
@@ -81,6 +81,54 @@ fn a_submitted_request_wakes_a_sleeping_worker() {
         submit(&control, 0, 1, 0);
         control.wake_worker(Lane::App);
         assert_eq!(sleeper.join().unwrap(), slot(0));
+    });
+}
+
+#[test]
+fn a_worker_that_retires_passes_its_wake_up_on() {
+    bounded(|| {
+        let control = Arc::new(Control::new());
+        let leaver = {
+            let control = control.clone();
+            thread::spawn(move || {
+                loop {
+                    if control.standing(0) == Standing::Retire {
+                        control.retire(0);
+                        return None;
+                    }
+                    if let Some(slot) = control.take(LANES, SLOTS_MAX, worker(1)) {
+                        return Some(slot);
+                    }
+                    control.sleep(0, LANES);
+                }
+            })
+        };
+        // Its successor sleeps already: who wakes it?
+        control.crew(Lane::App).lie_down(1);
+        control.place(0, Standing::Retire);
+        submit(&control, 0, 1, 0);
+        control.wake_worker(Lane::App);
+        let by_leaver = leaver.join().unwrap();
+        let is_awake = control.workers[1].0.awake.load(Ordering::SeqCst) == 1;
+        assert!(by_leaver.is_some() || is_awake, "the request waits, and nobody looks");
+    });
+}
+
+#[test]
+fn a_worker_that_is_held_back_begins_when_told() {
+    bounded(|| {
+        let control = Arc::new(Control::new());
+        control.place(0, Standing::Hold);
+        submit(&control, 0, 1, 0);
+        let held = {
+            let control = control.clone();
+            thread::spawn(move || {
+                control.hold(0);
+                control.take(LANES, SLOTS_MAX, worker(1))
+            })
+        };
+        control.place(0, Standing::Serve);
+        assert_eq!(held.join().unwrap(), Some(slot(0)));
     });
 }
 

@@ -1,11 +1,11 @@
 //! The supervisor's view: cleans up after a dead worker, reports on the living, stops them all.
 
 use crate::layout::{
-    Control, Lane, LeaveReason, Model, SlotIndex, WORKERS_MAX, WorkerState, bucket_end,
+    Control, Lane, LeaveReason, Model, SlotIndex, Standing, WORKERS_MAX, WorkerState, bucket_end,
 };
 use crate::map::Ring;
 use crate::os;
-use crate::sync::Ordering;
+use crate::sync::{Ordering, publish_before_look};
 use crate::word::Incarnation;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -76,6 +76,12 @@ impl Supervision {
         self.ring.control().wake_all_workers();
     }
 
+    /// Says what worker `index` is to do from now on, and wakes it to see that. Also before a fork: its first look
+    /// finds it.
+    pub fn place(&self, index: usize, standing: Standing) {
+        self.ring.control().place(index, standing);
+    }
+
     /// What worker `index` says of itself.
     pub fn report(&self, index: usize) -> Option<WorkerReport> {
         let cell = &self.ring.control().workers.get(index)?.0;
@@ -136,6 +142,16 @@ impl Control {
             }
         }
         orphans
+    }
+
+    pub(crate) fn place(&self, index: usize, standing: Standing) {
+        let Some(cell) = self.workers.get(index) else { return };
+        let cell = &cell.0;
+        cell.standing.store(standing as u32, Ordering::SeqCst);
+        // PAIRS WITH `sleep` and `hold`: they clear `awake`, then look at the standing.
+        publish_before_look();
+        cell.awake.store(1, Ordering::SeqCst);
+        os::futex_wake(&cell.awake);
     }
 
     pub(crate) fn wake_all_workers(&self) {

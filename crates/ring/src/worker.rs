@@ -5,7 +5,7 @@
 
 use crate::layout::{
     ANSWER_BYTES, BODY_BYTES, Control, HEAD_BYTES, Lane, LeaveReason, Ledger, Model, SlotCell,
-    SlotIndex, WORKERS_MAX, WorkerCell, WorkerState,
+    SlotIndex, Standing, WORKERS_MAX, WorkerCell, WorkerState,
 };
 use crate::map::{Part, Ring};
 use crate::os;
@@ -26,7 +26,7 @@ pub struct Aborted;
 pub enum Take {
     /// A request to run; submitted at that `CLOCK_MONOTONIC` ns.
     Request(SlotIndex, u64),
-    /// The server shuts down.
+    /// The server shuts down, or this worker's generation is over.
     Stop,
     /// The caller must not take another.
     Refused,
@@ -98,6 +98,11 @@ impl WorkerEnd {
     ///
     /// `may_take` is asked before each attempt, at least once a second.
     pub fn take(&mut self, lanes: &[Lane], mut may_take: impl FnMut() -> bool) -> Take {
+        if self.is_held() {
+            // It has come as far as it may.
+            self.report_state(WorkerState::Idle);
+            self.ring.control().hold(self.index);
+        }
         self.join(lanes);
         let control = self.ring.control();
         loop {
@@ -105,6 +110,10 @@ impl WorkerEnd {
                 return Take::Refused;
             }
             if control.stop.0.load(Ordering::Acquire) != 0 {
+                return Take::Stop;
+            }
+            if control.standing(self.index) == Standing::Retire {
+                control.retire(self.index);
                 return Take::Stop;
             }
             if let Some(slot) = control.take(lanes, self.ring.slots(), self.me) {
@@ -127,10 +136,14 @@ impl WorkerEnd {
         }
     }
 
-    /// Says which lanes this worker serves: from now on it may be woken for them.
+    fn is_held(&self) -> bool {
+        self.ring.control().standing(self.index) == Standing::Hold
+    }
+
+    /// Says which lanes this worker serves: from now on it may be woken for them. One that is held back serves none yet.
     pub fn join(&mut self, lanes: &[Lane]) {
         let wanted = lanes.iter().fold(0u8, |bits, lane| bits | 1 << *lane as u8);
-        if wanted == self.joined {
+        if wanted == self.joined || self.is_held() {
             return;
         }
         for lane in [Lane::App, Lane::Script] {
@@ -314,6 +327,34 @@ impl Control {
         }
     }
 
+    /// Waits while worker `index` is held back.
+    pub(crate) fn hold(&self, index: usize) {
+        let is_held =
+            || self.standing(index) == Standing::Hold && self.stop.0.load(Ordering::SeqCst) == 0;
+        while is_held() {
+            let awake = &self.workers[index].0.awake;
+            awake.store(0, Ordering::SeqCst);
+            publish_before_look();
+            // PAIRS WITH `place`.
+            if is_held() {
+                os::futex_wait(awake, 0, NAP);
+            }
+        }
+    }
+
+    /// Worker `index` takes no more. A wake-up that it was given may have been for a request: it passes that on.
+    pub(crate) fn retire(&self, index: usize) {
+        for lane in [Lane::App, Lane::Script] {
+            self.crew(lane).leave(index);
+        }
+        publish_before_look();
+        for lane in [Lane::App, Lane::Script] {
+            if self.queue(lane).pending() > 0 {
+                self.wake_worker(lane);
+            }
+        }
+    }
+
     /// Sleeps until woken for one of `lanes`, unless there is work already.
     pub(crate) fn sleep(&self, index: usize, lanes: &[Lane]) {
         let awake = &self.workers[index].0.awake;
@@ -323,7 +364,7 @@ impl Control {
         }
         publish_before_look();
         // PAIRS WITH `wake_worker`: it publishes the request, then looks for sleepers.
-        if !self.has_work(lanes) {
+        if !self.has_work(index, lanes) {
             os::futex_wait(awake, 0, NAP);
         }
         for lane in lanes {

@@ -95,8 +95,13 @@ impl Consoles {
         }
     }
 
-    /// Starts, asks and kills what is due.
-    pub(crate) fn settle(&mut self, template: Option<&Template>, ready: bool) {
+    /// Starts, asks and kills what is due. `elsewhere`: processes of a command that another generation still has.
+    pub(crate) fn settle(
+        &mut self,
+        template: Option<&Template>,
+        ready: bool,
+        elsewhere: &dyn Fn(&str) -> usize,
+    ) {
         let now = Instant::now();
         let look = now >= self.memory_at;
         if look {
@@ -104,7 +109,7 @@ impl Consoles {
         }
         self.starting.retain(|life, _| self.machine.is_asked(*life));
         let memory = |pid| if look { os::resident_bytes(pid) } else { 0 };
-        for action in self.machine.settle(now, ready && template.is_some(), memory) {
+        for action in self.machine.settle(now, ready && template.is_some(), memory, elsewhere) {
             match action {
                 Action::Start { command, life } => self.start(template, command, life),
                 Action::Ask { pid, why } => {
@@ -175,12 +180,19 @@ impl Consoles {
         self.machine.forget_asked(Instant::now());
     }
 
-    pub(crate) fn stop(&mut self) {
-        self.machine.stop();
+    pub(crate) fn stop(&mut self, why: &'static str) {
+        self.machine.stop(why);
     }
 
-    pub(crate) fn hurry(&mut self) {
-        self.machine.hurry(Instant::now());
+    pub(crate) fn hurry(&mut self, why: &'static str) {
+        self.machine.hurry(why, Instant::now());
+    }
+
+    /// Names of the commands whose processes are there or on their way, one per process.
+    pub(crate) fn living(&self) -> Vec<String> {
+        let places = self.machine.places().iter();
+        let living = places.filter(|place| place.state() != ConsoleState::Waiting);
+        living.map(|place| self.machine.command(place.command).name.clone()).collect()
     }
 
     pub(crate) fn are_gone(&self) -> bool {

@@ -14,6 +14,6 @@ mod template;
 
 pub use consoles::{Console, ConsoleLine, ConsoleState, OUTPUT_TARGET};
 pub use run::{
-    Command, Ended, Failed, Finding, Handle, Hooks, Image, Report, Running, Settings,
-    TemplateCommand, WorkerLine, run,
+    Command, Ended, Failed, Finding, Handle, Hooks, Image, Reload, ReloadDone, Report, Running,
+    Settings, TemplateCommand, WorkerLine, run,
 };

@@ -13,6 +13,8 @@ pub(crate) enum Signal {
     Stop,
     /// SIGUSR1: log files were moved away, open them again.
     Reopen,
+    /// SIGUSR2, as php-fpm knows it: boot the application anew.
+    Reload,
     /// SIGCHLD: a child may be reaped.
     Child,
 }
@@ -20,8 +22,8 @@ pub(crate) enum Signal {
 /// The blocked signals as a descriptor.
 pub(crate) struct Signals(OwnedFd);
 
-const HANDLED: [libc::c_int; 5] =
-    [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGUSR1, libc::SIGCHLD];
+const HANDLED: [libc::c_int; 6] =
+    [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2, libc::SIGCHLD];
 
 /// Blocks the signals that [`Signals`] reads. Call it before any other thread starts: threads inherit the mask.
 pub(crate) fn block_signals() -> io::Result<Signals> {
@@ -53,6 +55,7 @@ impl Signals {
             let signal = match i32::try_from(info.ssi_signo) {
                 Ok(libc::SIGCHLD) => Signal::Child,
                 Ok(libc::SIGUSR1) => Signal::Reopen,
+                Ok(libc::SIGUSR2) => Signal::Reload,
                 _ => Signal::Stop,
             };
             if !seen.contains(&signal) {
@@ -88,6 +91,14 @@ pub(crate) fn reap() -> Option<(i32, i32)> {
 /// SIGKILL to a process we started (or that a template of ours did).
 pub(crate) fn kill(pid: i32) {
     signal(pid, libc::SIGKILL);
+}
+
+/// SIGKILL to a process we started and to all that it started, but for those that left its group.
+pub(crate) fn kill_group(pid: i32) {
+    if pid > 1 {
+        // SAFETY: no pointers; the negative pid names the group that `pid` leads.
+        unsafe { libc::kill(-pid, libc::SIGKILL) };
+    }
 }
 
 /// SIGTERM, likewise.

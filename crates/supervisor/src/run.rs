@@ -1,34 +1,40 @@
-//! Does what the state machine says: one thread that waits for messages, signals, commands and time.
+//! Does what the state machines say: one thread that waits for messages, signals, commands and time.
+//!
+//! Usually there is one generation (`pool`); a reload has a second one beside it for a while (`reload`).
 
 mod end;
 mod handle;
+mod pool;
+mod reload;
 
-use crate::consoles::{Console, Consoles};
+use crate::consoles::Console;
 use crate::os::{self, Signal, Signals};
-use crate::state::{Action, Event, Role, State};
-use crate::template::{Message, Template};
-use samovar_ring::{Lane, LeaveReason, Model, Ring, Supervision, WorkerState};
-use std::collections::VecDeque;
+use crate::state::{Event, Lives};
+use pool::{Ground, Pool, Readiness};
+use samovar_ring::{Ring, Standing, Supervision, WORKERS_MAX};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
-use tracing::{info, warn};
+use tracing::warn;
 
 pub(crate) use end::describe;
 pub use end::{Ended, Failed};
+use handle::Process;
 pub use handle::{Command, Handle, Report, WorkerLine};
+pub use reload::{Reload, ReloadDone};
 
 pub use crate::template::{Finding, Image, TemplateCommand};
 
-/// How often the machine is asked without an event: backoffs end, models change.
+/// How often the machines are asked without an event: backoffs end, models change.
 const TICK: Duration = Duration::from_millis(100);
-/// Exit status of a worker that wants a successor at once (crates/worker/csrc/boundary.h).
-const EXIT_REPLACE: i32 = 83;
-/// Most findings that are kept for `samovar status`.
-const FINDINGS_MAX: usize = 32;
-/// Between "the workers may leave" and SIGKILL.
+/// The same while a new generation boots: it is waited for.
+const TICK_COMING: Duration = Duration::from_millis(5);
+/// Between "the workers may leave" and SIGKILL, when the server ends.
 const LEAVE_LIMIT: Duration = Duration::from_secs(10);
+/// Generations at a time: one serves, one may come, the others finish requests.
+const GENERATIONS_MAX: usize = 4;
 
 /// What the supervisor needs to know.
 #[derive(Clone, Debug)]
@@ -37,8 +43,10 @@ pub struct Settings {
     pub command: TemplateCommand,
     /// Worker processes.
     pub workers: usize,
-    /// How long the first boot may take before the server is called ready without it.
+    /// How long the first boot may take before the server is called ready without it, and how long a reload's may.
     pub boot_limit: Duration,
+    /// How long the requests of a generation that was replaced may take; zero: as long as they need.
+    pub drain_limit: Duration,
     /// Kinds of findings that end the server instead of a fall-back; `all` for each.
     pub image_errors: Vec<String>,
     /// Console commands beside HTTP.
@@ -53,6 +61,8 @@ pub trait Hooks {
     fn stop_requested(&mut self);
     /// SIGUSR1 came: log files were moved away.
     fn reopen_logs(&mut self);
+    /// SIGUSR2 came: send [`Command::Reload`].
+    fn reload_requested(&mut self);
 }
 
 /// A supervisor that has blocked its signals and not started anything.
@@ -80,108 +90,167 @@ impl Running {
 }
 
 /// Supervises until [`Command::Stop`] has been carried out, or a second signal.
-pub fn run(running: Running, settings: &Settings, hooks: &mut impl Hooks) -> Result<Ended, Failed> {
-    let now = Instant::now();
-    let supervision = Supervision::new(running.ring.clone());
+pub fn run(running: Running, settings: Settings, hooks: &mut impl Hooks) -> Result<Ended, Failed> {
+    let lives = Lives::default();
+    let ground = Ground {
+        ring: running.ring.clone(),
+        supervision: Supervision::new(running.ring.clone()),
+        lives: lives.clone(),
+        is_stopping: false,
+        refork_reasons: BTreeMap::new(),
+    };
     let mut supervisor = Supervisor {
-        state: State::new(settings.workers, now),
         running,
-        settings,
-        supervision,
-        template: None,
-        consoles: Consoles::new(settings.consoles.clone()),
-        events: VecDeque::new(),
-        ready: Readiness::Starting,
-        started: now,
-        stop_by: None,
+        ground,
+        pools: vec![Pool::new(1, settings, Standing::Serve, lives)],
+        generation: 1,
+        gone: Counts::default(),
+        coming: None,
         stop_requests: 0,
     };
     supervisor.run(hooks)
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Readiness {
-    Starting,
-    TemplateReady,
-    Ready,
+/// What generations that have gone leave behind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    restarts: u64,
+    reforks: u64,
 }
 
-struct Supervisor<'a> {
-    state: State,
+impl Counts {
+    fn with(self, pool: &Pool) -> Counts {
+        Counts {
+            restarts: self.restarts + pool.state.restarts(),
+            reforks: self.reforks + pool.state.reforks(),
+        }
+    }
+}
+
+struct Supervisor {
     running: Running,
-    settings: &'a Settings,
-    supervision: Supervision,
-    template: Option<Template>,
-    consoles: Consoles,
-    events: VecDeque<Event>,
-    ready: Readiness,
-    started: Instant,
-    stop_by: Option<Instant>,
+    ground: Ground,
+    /// At most one has [`Standing::Serve`], and one [`Standing::Hold`].
+    pools: Vec<Pool>,
+    /// How many templates have served so far.
+    generation: u64,
+    gone: Counts,
+    /// A reload is under way; whom to tell of its end.
+    coming: Option<ReloadDone>,
     stop_requests: u32,
 }
 
-impl Supervisor<'_> {
+impl Supervisor {
     fn run(&mut self, hooks: &mut impl Hooks) -> Result<Ended, Failed> {
-        self.events.push_back(Event::Tick);
         loop {
-            while let Some(event) = self.events.pop_front() {
-                let actions = self.state.step(&event, Instant::now());
-                for action in actions {
-                    if action == Action::Exit && self.consoles.are_gone() {
-                        let hurried = self.stop_requests > 1;
-                        return Ok(if hurried { Ended::Hurried } else { Ended::Drained });
-                    }
-                    self.act(&action)?;
-                }
+            self.turn()?;
+            if self.pools.is_empty() {
+                let hurried = self.stop_requests > 1;
+                return Ok(if hurried { Ended::Hurried } else { Ended::Drained });
             }
-            let ready = self.ready != Readiness::Starting;
-            self.consoles.settle(self.template.as_ref(), ready);
             self.publish();
             self.wait(hooks)?;
-            self.look_at_models();
-            self.look_at_readiness(hooks);
-            if self.stop_by.is_some_and(|by| by <= Instant::now()) {
-                self.stop_by = None;
-                self.events.push_back(Event::StopNow);
+            for pool in &mut self.pools {
+                pool.look_at_models(&self.ground);
             }
-            self.events.push_back(Event::Tick);
+            self.look_at_readiness(hooks);
+            self.look_at_coming();
+            self.pools.iter_mut().for_each(|pool| pool.tell(Event::Tick));
         }
     }
 
-    fn wait(&mut self, hooks: &mut impl Hooks) -> Result<(), Failed> {
-        let channel = self.template.as_ref().map_or(-1, Template::fd);
-        let wake = self.running.handle.wake.as_raw_fd();
-        let fds = [channel, self.running.signals.as_raw_fd(), wake];
-        let [message, signal, command] = os::poll(fds, TICK);
-        if message {
-            self.read_template()?;
+    fn turn(&mut self) -> Result<(), Failed> {
+        for at in 0..self.pools.len() {
+            if self.pools[at].state.lacks() > 0 {
+                let cells = self.free_cells();
+                self.pools[at].tell(Event::Room { cells });
+            }
+            let pool = &mut self.pools[at];
+            let before = pool.state.template_restarts();
+            let (standing, result) = (pool.standing, pool.turn(&self.ground));
+            if standing == Standing::Serve && pool.state.template_restarts() > before {
+                self.generation += 1;
+                pool.number = self.generation;
+            }
+            self.survive(standing, result)?;
         }
-        if signal {
+        self.settle_consoles();
+        let gone = self.pools.extract_if(.., |pool| pool.has_gone());
+        self.gone = gone.fold(self.gone, |sum, pool| sum.with(&pool));
+        Ok(())
+    }
+
+    /// A console command never has more processes than its `count`, those of older generations included.
+    fn settle_consoles(&mut self) {
+        let living: Vec<Vec<String>> = self.pools.iter().map(|p| p.consoles.living()).collect();
+        for (at, pool) in self.pools.iter_mut().enumerate() {
+            let others = living.iter().enumerate().filter(|(other, _)| *other != at);
+            let names: Vec<&String> = others.flat_map(|(_, names)| names).collect();
+            pool.settle_consoles(&|name| names.iter().filter(|n| **n == name).count());
+        }
+    }
+
+    /// Cells of the ring that no generation uses.
+    fn free_cells(&self) -> Vec<usize> {
+        let mut used = [false; WORKERS_MAX];
+        let cells = self.pools.iter().flat_map(|pool| pool.state.cells());
+        cells.for_each(|cell| used[cell] = true);
+        (0..WORKERS_MAX).filter(|cell| !used[*cell]).collect()
+    }
+
+    fn wait(&mut self, hooks: &mut impl Hooks) -> Result<(), Failed> {
+        let wake = self.running.handle.wake.as_raw_fd();
+        let mut fds = [-1; GENERATIONS_MAX + 2];
+        for (fd, pool) in fds.iter_mut().zip(&self.pools) {
+            *fd = pool.fd();
+        }
+        fds[GENERATIONS_MAX] = self.running.signals.as_raw_fd();
+        fds[GENERATIONS_MAX + 1] = wake;
+        let tick = if self.coming.is_some() { TICK_COMING } else { TICK };
+        let readable = os::poll(fds, tick);
+        for (at, is_readable) in readable.into_iter().enumerate().take(self.pools.len()) {
+            if is_readable {
+                self.read_template(at)?;
+            }
+        }
+        if readable[GENERATIONS_MAX] {
             for signal in self.running.signals.take() {
                 match signal {
                     Signal::Child => self.reap()?,
                     Signal::Reopen => hooks.reopen_logs(),
+                    Signal::Reload => hooks.reload_requested(),
                     Signal::Stop => self.stop_requested(hooks),
                 }
             }
         }
-        if command {
+        if readable[GENERATIONS_MAX + 1] {
             os::silence(wake);
             self.read_commands();
         }
         Ok(())
     }
 
+    fn read_template(&mut self, at: usize) -> Result<(), Failed> {
+        let pool = &mut self.pools[at];
+        let (standing, result) = (pool.standing, pool.read_template(&mut self.ground));
+        self.survive(standing, result)
+    }
+
     fn stop_requested(&mut self, hooks: &mut impl Hooks) {
         self.stop_requests += 1;
+        self.give_up("the server is stopping");
         if self.stop_requests == 1 {
-            self.consoles.stop();
+            self.stop_consoles();
             hooks.stop_requested();
         } else {
             // Somebody is in a hurry: the second signal does not wait for requests.
-            self.consoles.hurry();
-            self.events.extend([Event::Stop, Event::StopNow]);
+            self.ground.is_stopping = true;
+            self.pools.iter_mut().for_each(Pool::hurry);
         }
+    }
+
+    fn stop_consoles(&mut self) {
+        self.pools.iter_mut().for_each(|pool| pool.consoles.stop("the server stops"));
     }
 
     fn read_commands(&mut self) {
@@ -189,223 +258,97 @@ impl Supervisor<'_> {
             match command {
                 Command::Kill { incarnation, reason } => {
                     warn!(incarnation, reason, "a worker is killed");
-                    self.events.push_back(Event::Kill { incarnation });
+                    let event = Event::Kill { incarnation };
+                    self.pools.iter_mut().for_each(|pool| pool.tell(event.clone()));
                 }
-                Command::ScriptsWait => self.events.push_back(Event::ScriptsWait),
-                Command::StopConsoles => self.consoles.stop(),
-                Command::Stop => {
-                    self.consoles.stop();
-                    self.stop_by = Some(Instant::now() + LEAVE_LIMIT);
-                    self.events.push_back(Event::Stop);
-                }
-            }
-        }
-    }
-
-    fn read_template(&mut self) -> Result<(), Failed> {
-        while let Some(template) = &mut self.template
-            && let Some(message) = template.receive()?
-        {
-            match message {
-                Message::Event(event) => self.events.push_back(event),
-                Message::Logged(event, text) => {
-                    info!("{text}");
-                    if matches!(event, Event::TemplateReady { .. }) {
-                        self.ready = self.ready.max_with(Readiness::TemplateReady);
+                Command::ScriptsWait => {
+                    let mut pools = self.pools.iter_mut();
+                    if let Some(pool) = pools.find(|p| p.standing == Standing::Serve) {
+                        pool.tell(Event::ScriptsWait);
                     }
-                    self.events.push_back(event);
                 }
-                Message::Died { index, pid, status } => self.worker_ended(index, pid, status),
-                Message::Image(image) => self.image_is(image),
-                Message::Finding(finding) => self.found(finding)?,
-                Message::ConsoleStarted { life, pid } => self.consoles.started(life, pid),
-                Message::ConsoleFailed { life, why } => self.consoles.failed(life, &why),
-                Message::ConsoleDied { pid, status } => {
-                    self.consoles.ended(pid, status);
+                Command::StopConsoles => {
+                    self.give_up("the server is stopping");
+                    self.stop_consoles();
                 }
-                Message::Unknown(text) => warn!(text, "the template said something unknown"),
+                Command::Reload(reload) => self.begin_reload(reload),
+                Command::Stop => {
+                    self.give_up("the server is stopping");
+                    self.stop_consoles();
+                    self.ground.is_stopping = true;
+                    let by = Some(Instant::now() + LEAVE_LIMIT);
+                    self.pools.iter_mut().for_each(|pool| pool.stop(by));
+                }
             }
         }
-        Ok(())
     }
 
-    /// The boot of a new image process begins with its findings, and ends with what came of it.
-    fn image_is(&mut self, image: Image) {
-        info!(mode = image.mode, bytes = image.bytes, boot = ?image.boot, "the application has booted");
-        self.running.handle.snapshot().image = Some(image);
-    }
-
-    fn found(&mut self, finding: Finding) -> Result<(), Failed> {
-        let Finding { kind, action, what, place, advice } = &finding;
-        let errors = &self.settings.image_errors;
-        let forbidden = action != "note" && errors.iter().any(|e| e == kind || e == "all");
-        if forbidden && self.ready != Readiness::Ready {
-            return Err(Failed::Finding(finding));
-        }
-        warn!(kind, action, opened = place, hint = advice, "the booted application holds {what}");
-        let mut snapshot = self.running.handle.snapshot();
-        if snapshot.findings.len() == FINDINGS_MAX {
-            snapshot.findings.remove(0);
-        }
-        snapshot.findings.retain(|f| *f != finding);
-        snapshot.findings.push(finding);
-        Ok(())
-    }
-
-    fn worker_ended(&mut self, index: usize, pid: i32, status: i32) {
-        if libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == EXIT_REPLACE {
-            self.worker_left(index, pid);
-            return;
-        }
-        if self.stop_by.is_none() {
-            warn!(pid, "worker {}", describe(status));
-        }
-        self.events.push_back(Event::WorkerDied { pid });
-    }
-
-    fn worker_left(&mut self, index: usize, pid: i32) {
-        let report = self.supervision.report(index);
-        let reason = report.and_then(|r| r.leave).map_or("unknown", LeaveReason::name);
-        if report.is_some_and(|r| r.leave == Some(LeaveReason::Checkpoint)) {
-            // Its successors boot ahead.
-            self.events.push_back(Event::Resident);
-        }
-        info!(pid, reason, "a worker makes room for a fresh one");
-        *self.running.handle.snapshot().refork_reasons.entry(reason).or_default() += 1;
-        self.events
-            .push_back(Event::WorkerLeft { pid, served: report.is_some_and(|r| r.requests > 0) });
-    }
-
-    /// Our own children: the template, and orphans of a template that died.
+    /// Our own children: templates, and orphans of a template that died.
     fn reap(&mut self) -> Result<(), Failed> {
         // A death and the template's last words may come together: the words first.
-        self.read_template()?;
+        for at in 0..self.pools.len() {
+            self.read_template(at)?;
+        }
         while let Some((pid, status)) = os::reap() {
-            if self.template.as_ref().is_some_and(|t| t.pid == pid) {
-                self.template = None;
-                if self.ready == Readiness::Starting {
-                    return Err(Failed::Template { status });
-                }
-                if self.stop_by.is_none() {
-                    warn!(pid, "template {}", describe(status));
-                }
-                self.consoles.template_died();
-                self.events.push_back(Event::TemplateDied);
-                continue;
+            let mut is_known = false;
+            for at in 0..self.pools.len() {
+                let pool = &mut self.pools[at];
+                let (standing, result) =
+                    (pool.standing, pool.reaped(pid, status, &mut self.ground));
+                is_known |= !matches!(result, Ok(false));
+                self.survive(standing, result.map(|_| ()))?;
             }
-            // A console worker whose template died.
-            if self.consoles.ended(pid, status) {
-                continue;
-            }
-            // A worker whose template died, or an orphan that a request has left: only the first is told of.
-            let known = self.processes().find(|(_, p, _)| *p == pid).map(|(index, ..)| index);
-            match known {
-                Some(index) => self.worker_ended(index, pid, status),
-                None => self.events.push_back(Event::WorkerDied { pid }),
+            if !is_known {
+                // Perhaps a worker whose `forked` waits to be looked at.
+                let event = Event::WorkerDied { pid };
+                self.pools.iter_mut().for_each(|pool| pool.tell(event.clone()));
             }
         }
         Ok(())
-    }
-
-    fn act(&mut self, action: &Action) -> Result<(), Failed> {
-        match *action {
-            Action::StartTemplate => {
-                self.supervision.reseal();
-                match Template::start(&self.settings.command, &self.running.ring) {
-                    Ok(template) => self.template = Some(template),
-                    Err(error) if self.ready == Readiness::Starting => return Err(error.into()),
-                    Err(error) => {
-                        warn!(%error, "cannot start the template");
-                        self.events.push_back(Event::TemplateDied);
-                    }
-                }
-            }
-            Action::Fork { index, incarnation, role } => {
-                self.fork(index, incarnation, role);
-            }
-            Action::Repair { index, incarnation } => {
-                let orphans = self.supervision.repair(index, incarnation);
-                if orphans > 0 {
-                    info!(index, orphans, "requests lost their worker");
-                }
-            }
-            Action::Kill { pid } => os::kill(pid),
-            Action::StopWorkers => self.supervision.stop(),
-            // Asked for again with each tick: console workers would be asked to leave by its end.
-            Action::CloseTemplate if !self.consoles.are_gone() => {}
-            Action::CloseTemplate => {
-                if let Some(template) = &mut self.template {
-                    template.close();
-                }
-            }
-            Action::Exit => {}
-        }
-        Ok(())
-    }
-
-    fn fork(&mut self, index: usize, incarnation: samovar_ring::Incarnation, role: Role) {
-        self.supervision.reseal();
-        let asked = self.template.as_ref().map(|t| t.fork(index, incarnation, role));
-        if !matches!(asked, Some(Ok(()))) {
-            // The template is dying: its end will be noticed, and settles the rest.
-            self.events.push_back(Event::ForkFailed { index });
-        }
-    }
-
-    fn processes(&self) -> impl Iterator<Item = (usize, i32, Instant)> {
-        let places = self.state.places().iter().enumerate();
-        places.filter_map(|(index, p)| p.process().map(|(pid, _, since)| (index, pid, since)))
     }
 
     fn publish(&self) {
+        let counts = self.pools.iter().fold(self.gone, Counts::with);
         let mut snapshot = self.running.handle.snapshot();
         snapshot.processes.clear();
-        snapshot.processes.extend(self.processes());
-        snapshot.consoles = self.consoles.entries().collect();
-        snapshot.restarts = self.state.restarts();
-        snapshot.reforks = self.state.reforks();
-        let started = u64::from(self.ready != Readiness::Starting);
-        snapshot.generation = started + self.state.template_restarts();
+        for pool in &self.pools {
+            let process = |(cell, pid, since)| Process {
+                cell,
+                pid,
+                since,
+                generation: pool.number,
+                standing: pool.standing,
+            };
+            snapshot.processes.extend(pool.processes().map(process));
+        }
+        snapshot.consoles = self.pools.iter().flat_map(|pool| pool.consoles.entries()).collect();
+        snapshot.restarts = counts.restarts;
+        snapshot.reforks = counts.reforks;
+        snapshot.refork_reasons.clone_from(&self.ground.refork_reasons);
+        snapshot.is_reloading = self.coming.is_some();
+        if let Some(pool) = self.serving() {
+            let is_started = pool.ready != Readiness::Starting;
+            snapshot.generation = if is_started { pool.number } else { 0 };
+            snapshot.image.clone_from(&pool.image);
+            snapshot.findings.clone_from(&pool.findings);
+        }
     }
 
-    /// An application turns resident when its first request finds out; then its successors boot ahead,
-    /// and scripts beside it may have lost their last worker.
-    fn look_at_models(&mut self) {
-        let resident = |(index, ..): (usize, i32, Instant)| {
-            self.supervision.report(index).is_some_and(|r| r.model != Model::Script)
-        };
-        if !self.state.is_resident() && self.processes().any(resident) {
-            self.events.push_back(Event::Resident);
-        }
-        if self.state.is_resident() && self.supervision.queued(Lane::Script) > 0 {
-            self.events.push_back(Event::ScriptsWait);
-        }
-    }
-
+    /// The first generation is ready when its workers wait, or have had their time.
     fn look_at_readiness(&mut self, hooks: &mut impl Hooks) {
-        if self.ready != Readiness::TemplateReady {
+        let Some(pool) = self.pools.iter_mut().find(|p| p.standing == Standing::Serve) else {
+            return;
+        };
+        if pool.ready != Readiness::TemplateReady {
             return;
         }
-        let running = self.processes().count();
-        let waiting = |(index, ..): (usize, i32, Instant)| {
-            self.supervision
-                .report(index)
-                .is_some_and(|r| matches!(r.state, WorkerState::Idle | WorkerState::Busy))
-        };
-        let late = self.started.elapsed() > self.settings.boot_limit;
-        let all = running == self.settings.workers && self.processes().all(waiting);
+        let (late, all) = (pool.is_late(), pool.is_up(&self.ground));
         if late && !all {
             warn!("the application has not booted in time; requests wait for it");
         }
         if all || late {
-            self.ready = Readiness::Ready;
+            pool.ready = Readiness::Ready;
             hooks.ready();
         }
-    }
-}
-
-impl Readiness {
-    fn max_with(self, other: Readiness) -> Readiness {
-        if self == Readiness::Ready { self } else { other }
     }
 }

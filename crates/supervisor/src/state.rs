@@ -1,7 +1,9 @@
 //! What to do next: a pure state machine. Time and events come in, actions go out; nothing is done here.
 
 use crate::backoff::Backoff;
-use samovar_ring::{Incarnation, WORKERS_MAX};
+use samovar_ring::Incarnation;
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// A worker that lived shorter than this died "at once": its successor waits.
@@ -21,7 +23,7 @@ pub enum Event {
     TemplateDied,
     /// A fork succeeded.
     Forked {
-        /// The worker's place.
+        /// The worker's cell.
         index: usize,
         /// Its life.
         incarnation: Incarnation,
@@ -30,7 +32,7 @@ pub enum Event {
     },
     /// A fork failed (processes or memory ran out).
     ForkFailed {
-        /// The worker's place.
+        /// The worker's cell.
         index: usize,
     },
     /// A worker process is gone.
@@ -49,6 +51,11 @@ pub enum Event {
     Resident,
     /// Requests for scripts beside a resident front controller have nobody to run them.
     ScriptsWait,
+    /// These cells of the ring are free for what [`State::lacks`].
+    Room {
+        /// Their numbers.
+        cells: Vec<usize>,
+    },
     /// A worker must be killed: hung, or it wrote garbage.
     Kill {
         /// Its life, as the ring's slot names it.
@@ -69,7 +76,7 @@ pub enum Action {
     StartTemplate,
     /// Ask the template for a worker.
     Fork {
-        /// The worker's place.
+        /// The worker's cell.
         index: usize,
         /// Its life.
         incarnation: Incarnation,
@@ -78,7 +85,7 @@ pub enum Action {
     },
     /// Clean the ring up after a dead worker.
     Repair {
-        /// The worker's place.
+        /// The worker's cell.
         index: usize,
         /// Its former life.
         incarnation: Incarnation,
@@ -128,15 +135,39 @@ enum Life {
     Alive { incarnation: Incarnation, pid: i32, since: Instant },
 }
 
+/// Numbers the lives of all workers in the ring, whichever pool they belong to.
+#[derive(Clone, Debug)]
+pub struct Lives(Rc<Cell<Incarnation>>);
+
+impl Default for Lives {
+    fn default() -> Lives {
+        Lives(Rc::new(Cell::new(Incarnation::FIRST)))
+    }
+}
+
+impl Lives {
+    fn next(&self) -> Incarnation {
+        let life = self.0.get();
+        self.0.set(life.next());
+        life
+    }
+}
+
 /// A worker's place: it stays, processes come and go in it.
 #[derive(Clone, Debug)]
 pub struct Place {
+    cell: usize,
     script: bool,
     life: Life,
     short_lives: u32,
 }
 
 impl Place {
+    /// Its cell in the ring.
+    pub fn cell(&self) -> usize {
+        self.cell
+    }
+
     /// Process, life and its begin, if a process is there.
     pub fn process(&self) -> Option<(i32, Incarnation, Instant)> {
         match self.life {
@@ -168,6 +199,15 @@ enum Template {
     },
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stopping {
+    No,
+    /// No more workers are started.
+    Asked,
+    /// The workers had long enough; one that was asked for may still be booting, and is not waited for.
+    Hurried,
+}
+
 /// The state machine.
 #[derive(Debug)]
 pub struct State {
@@ -176,38 +216,55 @@ pub struct State {
     template: Template,
     short_templates: u32,
     resident: bool,
-    next: Incarnation,
-    stopping: bool,
-    /// The workers had long enough; one that was asked for may still be booting, and is not waited for.
-    hurried: bool,
+    scripts: bool,
+    lives: Lives,
+    stopping: Stopping,
     restarts: u64,
     reforks: u64,
     template_restarts: u64,
 }
 
 impl State {
-    /// A pool of `workers` (1 to [`WORKERS_MAX`]); the first [`Event::Tick`] starts the template.
-    pub fn new(workers: usize, now: Instant) -> State {
-        let workers = workers.clamp(1, WORKERS_MAX);
-        let place = Place { script: false, life: Life::Waiting { until: now }, short_lives: 0 };
+    /// A pool of `workers`, which [`State::lacks`] all its cells; the first [`Event::Tick`] starts the template.
+    pub fn new(workers: usize, lives: Lives, now: Instant) -> State {
         State {
-            places: vec![place; workers],
+            places: Vec::new(),
             workers,
             template: Template::Waiting { until: now },
             short_templates: 0,
             resident: false,
-            next: Incarnation::FIRST,
-            stopping: false,
-            hurried: false,
+            scripts: false,
+            lives,
+            stopping: Stopping::No,
             restarts: 0,
             reforks: 0,
             template_restarts: 0,
         }
     }
 
-    /// The workers' places, by index.
+    /// The workers' places.
     pub fn places(&self) -> &[Place] {
         &self.places
+    }
+
+    /// Cells that nobody else may use. Those of a pool that stops come free one by one.
+    pub fn cells(&self) -> impl Iterator<Item = usize> {
+        let is_left = |p: &&Place| !self.is_stopping() || !matches!(p.life, Life::Waiting { .. });
+        self.places.iter().filter(is_left).map(Place::cell)
+    }
+
+    /// How many more cells it needs.
+    pub fn lacks(&self) -> usize {
+        if self.is_stopping() {
+            return 0;
+        }
+        let wanted = if self.scripts { 2 * self.workers } else { self.workers };
+        wanted.saturating_sub(self.places.len())
+    }
+
+    /// Whether it has, or wants, workers for scripts beside a resident front controller.
+    pub fn has_scripts(&self) -> bool {
+        self.scripts
     }
 
     /// Workers that died and were replaced.
@@ -230,6 +287,10 @@ impl State {
         self.resident
     }
 
+    fn is_stopping(&self) -> bool {
+        self.stopping != Stopping::No
+    }
+
     /// Takes one event; says what to do.
     #[must_use]
     pub fn step(&mut self, event: &Event, now: Instant) -> Vec<Action> {
@@ -247,15 +308,18 @@ impl State {
                 self.worker_died(pid, Some(served), now, &mut actions);
             }
             Event::Resident => self.resident = true,
-            Event::ScriptsWait => self.add_script_workers(now),
+            Event::ScriptsWait => self.scripts |= self.resident,
+            Event::Room { ref cells } => self.take_cells(cells, now),
             Event::Kill { incarnation } => self.kill(incarnation, &mut actions),
             Event::Tick => {}
             Event::Stop => {
-                self.stopping = true;
+                if self.stopping == Stopping::No {
+                    self.stopping = Stopping::Asked;
+                }
                 actions.push(Action::StopWorkers);
             }
             Event::StopNow => {
-                self.hurried = true;
+                self.stopping = Stopping::Hurried;
                 let pids = self.places.iter().filter_map(Place::process);
                 actions.extend(pids.map(|(pid, ..)| Action::Kill { pid }));
             }
@@ -271,7 +335,8 @@ impl State {
         };
         self.short_templates = count_short(self.short_templates, lived);
         self.template = Template::Ending { until: now + BACKOFF.after(self.short_templates) };
-        for (index, place) in self.places.iter_mut().enumerate() {
+        for place in &mut self.places {
+            let index = place.cell;
             if let Life::Asked { incarnation } = place.life {
                 // It may have forked and not lived to say so; the child died with it.
                 actions.push(Action::Repair { index, incarnation });
@@ -281,15 +346,19 @@ impl State {
     }
 
     fn forked(&mut self, index: usize, incarnation: Incarnation, pid: i32, now: Instant) {
-        if let Some(place) = self.places.get_mut(index)
+        if let Some(place) = self.place(index)
             && place.life == (Life::Asked { incarnation })
         {
             place.life = Life::Alive { incarnation, pid, since: now };
         }
     }
 
+    fn place(&mut self, cell: usize) -> Option<&mut Place> {
+        self.places.iter_mut().find(|place| place.cell == cell)
+    }
+
     fn fork_failed(&mut self, index: usize, now: Instant) {
-        if let Some(place) = self.places.get_mut(index) {
+        if let Some(place) = self.place(index) {
             place.short_lives = place.short_lives.saturating_add(1);
             place.life = Life::Waiting { until: now + BACKOFF.after(place.short_lives) };
         }
@@ -303,7 +372,8 @@ impl State {
         now: Instant,
         actions: &mut Vec<Action>,
     ) {
-        for (index, place) in self.places.iter_mut().enumerate() {
+        for place in &mut self.places {
+            let index = place.cell;
             let Life::Alive { incarnation, pid, since } = place.life else { continue };
             if pid != dead {
                 continue;
@@ -313,20 +383,19 @@ impl State {
                 _ => count_short(place.short_lives, now - since),
             };
             place.life = Life::Waiting { until: now + BACKOFF.after(place.short_lives) };
-            self.restarts += u64::from(!self.stopping && left.is_none());
+            self.restarts += u64::from(self.stopping == Stopping::No && left.is_none());
             self.reforks += u64::from(left.is_some());
             actions.push(Action::Repair { index, incarnation });
         }
     }
 
-    fn add_script_workers(&mut self, now: Instant) {
-        let have = self.places.iter().filter(|p| p.script).count();
-        if have > 0 || !self.resident {
-            return;
+    /// The first `workers` places take any request, further ones are for scripts.
+    fn take_cells(&mut self, cells: &[usize], now: Instant) {
+        for cell in cells.iter().take(self.lacks()) {
+            let script = self.places.len() >= self.workers;
+            let life = Life::Waiting { until: now };
+            self.places.push(Place { cell: *cell, script, life, short_lives: 0 });
         }
-        let add = self.workers.min(WORKERS_MAX - self.places.len());
-        let place = Place { script: true, life: Life::Waiting { until: now }, short_lives: 0 };
-        self.places.extend(std::iter::repeat_n(place, add));
     }
 
     fn kill(&self, incarnation: u32, actions: &mut Vec<Action>) {
@@ -338,7 +407,7 @@ impl State {
     /// What follows from the state alone, whatever the event was.
     fn settle(&mut self, now: Instant, actions: &mut Vec<Action>) {
         let alive = self.places.iter().any(|p| matches!(p.life, Life::Alive { .. }));
-        if self.stopping {
+        if self.is_stopping() {
             return self.settle_stop(alive, actions);
         }
         match self.template {
@@ -362,7 +431,7 @@ impl State {
                 actions.push(Action::Exit);
             }
             Template::Ready { .. } | Template::Starting { .. }
-                if !alive && (!asked || self.hurried) =>
+                if !alive && (!asked || self.stopping == Stopping::Hurried) =>
             {
                 actions.push(Action::CloseTemplate);
             }
@@ -371,8 +440,8 @@ impl State {
     }
 
     fn fork_waiting(&mut self, now: Instant, actions: &mut Vec<Action>) {
-        for index in 0..self.places.len() {
-            let place = &mut self.places[index];
+        for place in &mut self.places {
+            let index = place.cell;
             if !matches!(place.life, Life::Waiting { until } if until <= now) {
                 continue;
             }
@@ -381,8 +450,7 @@ impl State {
                 (false, true) => Role::Boot,
                 (false, false) => Role::Any,
             };
-            let incarnation = self.next;
-            self.next = incarnation.next();
+            let incarnation = self.lives.next();
             place.life = Life::Asked { incarnation };
             actions.push(Action::Fork { index, incarnation, role });
         }
@@ -405,7 +473,14 @@ mod tests {
     impl Bench {
         fn new(workers: usize) -> Bench {
             let now = Instant::now();
-            Bench { state: State::new(workers, now), now }
+            let mut bench = Bench { state: State::new(workers, Lives::default(), now), now };
+            assert_eq!(bench.step(bench.room()), [Action::StartTemplate]);
+            bench
+        }
+        /// The cells that it lacks, after those that it has.
+        fn room(&self) -> Event {
+            let has = self.state.places().len();
+            Event::Room { cells: (has..has + self.state.lacks()).collect() }
         }
         #[allow(clippy::needless_pass_by_value)] // Reads better in the tests.
         fn step(&mut self, event: Event) -> Vec<Action> {
@@ -414,7 +489,6 @@ mod tests {
         /// A pool whose workers all run; pids are 100 + index.
         fn started(workers: usize) -> Bench {
             let mut bench = Bench::new(workers);
-            assert_eq!(bench.step(Event::Tick), [Action::StartTemplate]);
             let forks = bench.step(Event::TemplateReady { resident: false });
             assert_eq!(forks.len(), workers);
             bench.confirm(&forks);
@@ -502,7 +576,9 @@ mod tests {
         let mut bench = Bench::started(2);
         assert_eq!(bench.step(Event::ScriptsWait), [], "any worker still runs them");
         assert_eq!(bench.step(Event::Resident), []);
-        let actions = bench.step(Event::ScriptsWait);
+        assert_eq!(bench.step(Event::ScriptsWait), []);
+        assert_eq!(bench.state.lacks(), 2);
+        let actions = bench.step(bench.room());
         let roles: Vec<_> = actions
             .iter()
             .filter_map(|a| match a {
@@ -513,8 +589,48 @@ mod tests {
         assert_eq!(roles, [Role::Script, Role::Script]);
         bench.confirm(&actions);
         assert_eq!(bench.step(Event::ScriptsWait), []);
+        assert_eq!(bench.state.lacks(), 0);
         let next = bench.later(Duration::from_secs(9)).step(Event::WorkerDied { pid: 100 });
         assert!(matches!(next[1], Action::Fork { role: Role::Boot, .. }));
+    }
+
+    #[test]
+    fn a_pool_begins_with_the_room_there_is() {
+        let mut bench =
+            Bench { state: State::new(3, Lives::default(), Instant::now()), now: Instant::now() };
+        assert_eq!(bench.step(Event::Tick), [Action::StartTemplate]);
+        assert_eq!(bench.step(Event::Room { cells: vec![7] }), []);
+        let forks = bench.step(Event::TemplateReady { resident: false });
+        assert!(matches!(forks[..], [Action::Fork { index: 7, .. }]), "{forks:?}");
+        assert_eq!((bench.state.lacks(), bench.state.cells().collect::<Vec<_>>()), (2, vec![7]));
+        let forks = bench.step(Event::Room { cells: vec![1, 2, 3, 4] });
+        assert_eq!(forks.len(), 2, "no more than it lacks");
+        assert_eq!(bench.state.lacks(), 0);
+    }
+
+    #[test]
+    fn a_pool_that_stops_gives_its_cells_back_as_its_workers_leave() {
+        let mut bench = Bench::started(2);
+        let _ = bench.step(Event::Stop);
+        assert_eq!(bench.state.cells().collect::<Vec<_>>(), [0, 1]);
+        let _ = bench.step(Event::WorkerDied { pid: 100 });
+        assert_eq!((bench.state.cells().collect::<Vec<_>>(), bench.state.lacks()), (vec![1], 0));
+    }
+
+    #[test]
+    fn no_two_pools_share_a_life() {
+        let lives = Lives::default();
+        let now = Instant::now();
+        let mut seen = Vec::new();
+        for cell in [0, 1] {
+            let mut state = State::new(1, lives.clone(), now);
+            let _ = state.step(&Event::Room { cells: vec![cell] }, now);
+            for action in state.step(&Event::TemplateReady { resident: false }, now) {
+                let Action::Fork { incarnation, .. } = action else { panic!("{action:?}") };
+                seen.push(incarnation.get());
+            }
+        }
+        assert_eq!(seen, [1, 2]);
     }
 
     #[test]

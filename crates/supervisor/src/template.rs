@@ -70,6 +70,8 @@ pub(crate) enum Message {
     Died { index: usize, pid: i32, status: i32 },
     /// What the booted application is.
     Image(Image),
+    /// The application's boot ended without asking for requests.
+    BootFailed,
     /// What stands against sharing or rolling back the booted application.
     Finding(Finding),
     /// A console worker was forked.
@@ -190,6 +192,9 @@ fn parse(text: &str) -> Option<Message> {
     }
     let mut words = text.split(' ');
     let kind = words.next()?;
+    if kind == "boot-failed" {
+        return Some(Message::BootFailed);
+    }
     if kind.starts_with("console") {
         return parse_console(kind, words);
     }
@@ -242,6 +247,7 @@ mod tests {
             Some(Message::Died { index: 3, pid: 4711, status: 9 })
         ));
         assert!(matches!(parse("image shared 12 3 4"), Some(Message::Image(_))));
+        assert!(matches!(parse("boot-failed"), Some(Message::BootFailed)));
         let finding = parse("finding tls\tscript\ta connection to x\ta.php:3\topen it later");
         assert!(matches!(finding, Some(Message::Finding(f)) if f.place == "a.php:3"));
         assert!(matches!(

@@ -45,6 +45,7 @@ pub struct Start {
     args: Vec<String>,
     env: Vec<(String, String)>,
     config: String,
+    inside: Option<PathBuf>,
     shared_ini: bool,
     old_kernel: bool,
     folder: TempDir,
@@ -83,6 +84,7 @@ impl Server {
             args: Vec::new(),
             env: Vec::new(),
             config: String::new(),
+            inside: None,
             shared_ini: true,
             old_kernel: false,
             folder,
@@ -152,6 +154,32 @@ impl Server {
             .expect("the binary runs");
         let text = String::from_utf8_lossy(&output.stdout);
         serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e} in status: {output:?}"))
+    }
+
+    /// `samovar reload`: what it says, on the stream that its exit code calls for.
+    pub fn reload(&self) -> Result<String, String> {
+        let output = Command::new(binary())
+            .args(["reload", "--control"])
+            .arg(self.control())
+            .output()
+            .expect("the binary runs");
+        let [said, wrong] =
+            [&output.stdout, &output.stderr].map(|b| String::from_utf8_lossy(b).into_owned());
+        match output.status.code() {
+            Some(0) => {
+                assert_eq!(wrong, "", "nothing on standard error");
+                Ok(said)
+            }
+            code => {
+                assert_eq!((code, said.as_str()), (Some(1), ""), "{wrong}");
+                Err(wrong)
+            }
+        }
+    }
+
+    /// SIGUSR2, without waiting.
+    pub fn ask_to_reload(&self) {
+        self.process.signal(libc::SIGUSR2);
     }
 
     /// Process ids of the workers.
@@ -227,6 +255,13 @@ impl Start {
         self
     }
 
+    /// Started in this folder, as by a shell that has gone there.
+    #[must_use]
+    pub fn inside(mut self, folder: &Path) -> Start {
+        self.inside = Some(folder.to_owned());
+        self
+    }
+
     /// On a kernel older than Linux 6.7: `PAGEMAP_SCAN` is an unknown request.
     #[must_use]
     pub fn without_pagemap_scan(mut self) -> Start {
@@ -291,6 +326,9 @@ impl Start {
         // As php-fpm with clear_env: $_SERVER must not depend on who runs the tests.
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.envs(self.env);
+        if let Some(folder) = &self.inside {
+            command.current_dir(folder).env("PWD", folder);
+        }
         if self.old_kernel {
             kernel::forget_pagemap_scan(&mut command);
         }

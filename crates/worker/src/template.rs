@@ -2,7 +2,7 @@
 //!
 //! Messages are one text datagram each over a `SOCK_SEQPACKET` pair:
 //! `fork INDEX INCARNATION any|boot|script` comes in; `ready VERSION MODEL`, `forked INDEX INCARNATION PID`,
-//! `died INDEX INCARNATION PID STATUS` and `failed INDEX INCARNATION ERROR` go out, and from the image process
+//! `died INDEX INCARNATION PID STATUS`, `failed INDEX INCARNATION ERROR` and `boot-failed` go out, and from the image process
 //! `image MODE BYTES REGIONS BOOT_US` and `finding KIND ACTION WHAT WHERE ADVICE` (separated by tabs).
 //! Console workers: `console LIFE FOLDER SCRIPT ARGUMENT …` (separated by zero bytes, with the pipe for the output)
 //! comes in; `console-forked LIFE PID`, `console-failed LIFE ERROR` and `console-died PID STATUS` go out. The channel's
@@ -241,6 +241,7 @@ impl Template {
                      Samovar\\checkpoint() or frankenphp_handle_request(); requests run it whole",
                     "",
                 );
+                self.send("boot-failed")?;
                 Image::Failed { since: Instant::now() }
             }
         };

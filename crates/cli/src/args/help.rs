@@ -9,9 +9,15 @@ Examples:
   samovar serve public/index.php      one script answers what no file answers
   samovar serve --listen :80 -w 16    all interfaces, 16 workers
   samovar status --json               what the running server does
+  samovar reload                      after a deploy: boot anew, lose no request
   samovar stop                        let it finish what it has begun, then end it
 
 samovar serve --help explains every setting.";
+
+pub(crate) const RELOAD: &str = "\
+Settings and php.ini are read again, and a link in the path of the application is followed again.
+If something is wrong with them, or the application does not boot, the old one goes on as it was,
+and this command says why and ends with 1. See docs/guide/operations.md.";
 
 pub(crate) const SERVE_SHORT: &str = "\
 --help says more about each setting; `samovar.toml` and SAMOVAR_... variables set them too.";
@@ -33,7 +39,8 @@ Examples:
   samovar serve --listen :80 --trusted-proxies 10.0.0.0/8 --access-log - --access-log-format json
       Behind a load balancer, with a log line for each request on stdout.
 
-SIGTERM and SIGINT, like samovar stop, let requests in flight finish (--drain-timeout).
+SIGTERM and SIGINT, like samovar stop, let requests in flight finish (--drain-timeout). SIGUSR2 is
+samovar reload, SIGUSR1 opens the access log again.
 Exit codes: 0 stopped as asked, 1 failed, 2 wrong flags or settings.";
 
 /// The argument of a setting. Defaults are not clap's: they come in where the sources meet.

@@ -110,7 +110,8 @@ pub(crate) struct Places {
     commands: Vec<Console>,
     all: Vec<Place>,
     next_life: u32,
-    stopping: bool,
+    /// Why no more are started.
+    stopping: Option<&'static str>,
 }
 
 impl Places {
@@ -126,7 +127,7 @@ impl Places {
             .enumerate()
             .flat_map(|(index, c)| std::iter::repeat_n(place(index), c.count))
             .collect();
-        Places { commands, all, next_life: 1, stopping: false }
+        Places { commands, all, next_life: 1, stopping: None }
     }
 
     pub(crate) fn command(&self, index: usize) -> &Console {
@@ -168,7 +169,7 @@ impl Places {
         let asked_to = matches!(place.life, Life::Leaving { .. });
         let short = now - since < SHORT_LIFE && !asked_to;
         place.short_lives = if short { place.short_lives.saturating_add(1) } else { 0 };
-        place.restarts += u64::from(!self.stopping);
+        place.restarts += u64::from(self.stopping.is_none());
         place.life = Life::Waiting { until: now + BACKOFF.after(place.short_lives) };
         Some(&self.commands[place.command].name)
     }
@@ -183,13 +184,13 @@ impl Places {
     }
 
     /// All are asked to leave, and no more are started.
-    pub(crate) fn stop(&mut self) {
-        self.stopping = true;
+    pub(crate) fn stop(&mut self, why: &'static str) {
+        self.stopping.get_or_insert(why);
     }
 
     /// Nobody is waited for any more.
-    pub(crate) fn hurry(&mut self, now: Instant) {
-        self.stopping = true;
+    pub(crate) fn hurry(&mut self, why: &'static str, now: Instant) {
+        self.stop(why);
         self.forget_asked(now);
         for place in &mut self.all {
             if let Some((pid, since)) = place.process() {
@@ -198,18 +199,31 @@ impl Places {
         }
     }
 
-    /// What follows from the state. `memory`: a process's resident bytes, asked for only where it counts.
+    /// What follows from the state. `memory`: a process's resident bytes, asked for only where it counts. `elsewhere`:
+    /// processes of the command's name beside ours, which count as its own.
     pub(crate) fn settle(
         &mut self,
         now: Instant,
         template_ready: bool,
         memory: impl Fn(i32) -> u64,
+        elsewhere: impl Fn(&str) -> usize,
     ) -> Vec<Action> {
         let mut actions = Vec::new();
+        let mut room: Vec<usize> = self.commands.iter().map(|c| c.count).collect();
+        for place in &self.all {
+            if place.state() != ConsoleState::Waiting {
+                room[place.command] = room[place.command].saturating_sub(1);
+            }
+        }
+        for (room, command) in room.iter_mut().zip(&self.commands) {
+            *room = room.saturating_sub(elsewhere(&command.name));
+        }
+        let may_start = template_ready && self.stopping.is_none();
         for place in &mut self.all {
             let command = &self.commands[place.command];
             match place.life {
-                Life::Waiting { until } if until <= now && template_ready && !self.stopping => {
+                Life::Waiting { until } if until <= now && may_start && room[place.command] > 0 => {
+                    room[place.command] -= 1;
                     let life = self.next_life;
                     self.next_life = life.wrapping_add(1);
                     place.life = Life::Asked { life, since: now };
@@ -221,8 +235,8 @@ impl Places {
                     place.life = Life::Waiting { until: now + BACKOFF.after(place.short_lives) };
                 }
                 Life::Running { pid, since } => {
-                    let why = if self.stopping {
-                        "the server stops"
+                    let why = if let Some(why) = self.stopping {
+                        why
                     } else if !command.time_max.is_zero() && now - since >= command.time_max {
                         "it has reached its time_max"
                     } else if memory(pid) > command.memory_max {
@@ -275,7 +289,7 @@ mod tests {
             Bench { consoles: Places::new(vec![console], now), now }
         }
         fn settle(&mut self) -> Vec<Action> {
-            self.consoles.settle(self.now, true, SMALL)
+            self.consoles.settle(self.now, true, SMALL, |_| 0)
         }
         /// Starts what is due; pids are 100 + life.
         fn start(&mut self) -> Vec<i32> {
@@ -298,9 +312,24 @@ mod tests {
     }
 
     #[test]
+    fn processes_of_an_older_generation_count() {
+        let mut bench = Bench::new(3);
+        let beside = |n| move |_: &str| n;
+        assert_eq!(bench.consoles.settle(bench.now, true, SMALL, beside(3)), []);
+        let begun = bench.consoles.settle(bench.now, true, SMALL, beside(2));
+        assert_eq!(begun.len(), 1);
+        assert_eq!(
+            bench.consoles.settle(bench.now, true, SMALL, beside(2)),
+            [],
+            "one is on its way"
+        );
+        assert_eq!(bench.settle().len(), 2, "the others have left");
+    }
+
+    #[test]
     fn nothing_starts_before_the_template() {
         let mut bench = Bench::new(2);
-        assert_eq!(bench.consoles.settle(bench.now, false, SMALL), []);
+        assert_eq!(bench.consoles.settle(bench.now, false, SMALL, |_| 0), []);
         assert_eq!(bench.start(), [101, 102]);
         assert_eq!(bench.settle(), [], "they run");
     }
@@ -352,7 +381,7 @@ mod tests {
     fn memory_is_a_limit() {
         let mut bench = Bench::new(1);
         bench.start();
-        let actions = bench.consoles.settle(bench.now, true, |_| 101 << 20);
+        let actions = bench.consoles.settle(bench.now, true, |_| 101 << 20, |_| 0);
         assert!(matches!(actions[..], [Action::Ask { why, .. }] if why.contains("memory")));
     }
 
@@ -360,12 +389,12 @@ mod tests {
     fn a_stop_waits_for_them() {
         let mut bench = Bench::new(2);
         let pids = bench.start();
-        bench.consoles.stop();
+        bench.consoles.stop("the server stops");
         assert_eq!(bench.settle().len(), 2);
         bench.ended(pids[0]);
         assert_eq!(bench.settle(), [], "no successor");
         assert!(!bench.consoles.are_gone());
-        bench.consoles.hurry(bench.now);
+        bench.consoles.hurry("the server stops", bench.now);
         assert_eq!(bench.settle(), [Action::Kill { pid: pids[1] }]);
         bench.ended(pids[1]);
         assert!(bench.consoles.are_gone());
@@ -386,7 +415,7 @@ mod tests {
     fn a_stop_does_not_wait_for_a_template_that_says_nothing() {
         let mut bench = Bench::new(1);
         bench.settle();
-        bench.consoles.stop();
+        bench.consoles.stop("the server stops");
         bench.settle();
         assert!(!bench.consoles.are_gone());
         bench.later(ASK_LIMIT).settle();
@@ -398,7 +427,7 @@ mod tests {
         let mut bench = Bench::new(1);
         let [Action::Start { life, .. }] = bench.settle()[..] else { panic!() };
         assert!(bench.consoles.is_asked(life));
-        bench.consoles.hurry(bench.now);
+        bench.consoles.hurry("the server stops", bench.now);
         assert!(bench.consoles.are_gone() && !bench.consoles.is_asked(life));
         assert!(!bench.consoles.started(life, 7, bench.now), "too late");
     }

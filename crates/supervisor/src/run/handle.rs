@@ -2,10 +2,10 @@
 //!
 //! The supervisor alone writes the snapshot; what the workers say of themselves is read from the ring.
 
-use super::{Finding, Image};
+use super::{Finding, Image, Reload};
 use crate::consoles::{ConsoleLine, Entry};
 use crate::os;
-use samovar_ring::{Model, Ring, RollbackReport, Supervision, WorkerState};
+use samovar_ring::{Model, Ring, RollbackReport, Standing, Supervision, WorkerState};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What other threads tell the supervisor.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum Command {
     /// Kill the worker in this life, and say why.
     Kill {
@@ -25,6 +25,8 @@ pub enum Command {
     },
     /// Requests for scripts beside the front controller are queued.
     ScriptsWait,
+    /// Boot the application anew, and let that take over.
+    Reload(Reload),
     /// The front drains: console workers may leave meanwhile.
     StopConsoles,
     /// The front is drained: end the workers, the template and [`run`](super::run).
@@ -48,6 +50,10 @@ pub struct WorkerLine {
     pub rollbacks: u64,
     /// Time since the fork.
     pub age: Duration,
+    /// Whose fork it is: counts as [`Report::generation`].
+    pub generation: u64,
+    /// What is wanted of it.
+    pub standing: Standing,
 }
 
 /// The supervisor's part of `samovar status`.
@@ -57,8 +63,10 @@ pub struct Report {
     pub workers: Vec<WorkerLine>,
     /// Workers that died and were replaced.
     pub restarts: u64,
-    /// Templates started; 0 before the first is ready.
+    /// Templates that have served; 0 before the first is ready.
     pub generation: u64,
+    /// A reload is under way.
+    pub is_reloading: bool,
     /// What the boot came to; `None` before one has ended.
     pub image: Option<Image>,
     /// What stands against sharing or rolling it back.
@@ -81,9 +89,20 @@ pub(super) struct Snapshot {
     pub(super) findings: Vec<Finding>,
     pub(super) reforks: u64,
     pub(super) refork_reasons: BTreeMap<&'static str, u64>,
-    pub(super) processes: Vec<(usize, i32, Instant)>,
+    pub(super) processes: Vec<Process>,
+    pub(super) is_reloading: bool,
     pub(super) restarts: u64,
     pub(super) generation: u64,
+}
+
+/// A worker's process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Process {
+    pub(super) cell: usize,
+    pub(super) pid: i32,
+    pub(super) since: Instant,
+    pub(super) generation: u64,
+    pub(super) standing: Standing,
 }
 
 /// How other threads reach the supervisor.
@@ -118,22 +137,25 @@ impl Handle {
     pub fn report(&self) -> Report {
         let snapshot = self.snapshot();
         let now = Instant::now();
-        let line = |(index, pid, since): &(usize, i32, Instant)| {
-            let report = self.supervision.report(*index)?;
+        let line = |process: &Process| {
+            let report = self.supervision.report(process.cell)?;
             Some(WorkerLine {
-                pid: *pid,
+                pid: process.pid,
                 state: report.state,
                 model: report.model,
                 requests: report.requests,
                 hot_pages: report.hot_pages,
                 rollbacks: report.rollbacks,
-                age: now - *since,
+                age: now - process.since,
+                generation: process.generation,
+                standing: process.standing,
             })
         };
         Report {
             workers: snapshot.processes.iter().filter_map(line).collect(),
             restarts: snapshot.restarts,
             generation: snapshot.generation,
+            is_reloading: snapshot.is_reloading,
             image: snapshot.image.clone(),
             findings: snapshot.findings.clone(),
             rollbacks: self.supervision.rollbacks(),
