@@ -315,9 +315,9 @@ fn settings_are_read_again() {
     assert!(server.get("/").text().ends_with(" Tea"), "{}", server.get("/").text());
     assert_eq!(server.get("/page.txt").text().split(' ').next(), Some("one"), "no file any more");
     assert_eq!(server.get("/page.txt").text().split(' ').count(), 3);
-    write("worker = 3");
+    write("wrokers = 3");
     let why = server.reload().expect_err("no reload");
-    assert!(why.contains("unknown key `worker`"), "{why}");
+    assert!(why.contains("unknown key `wrokers`"), "{why}");
     write("[limits]\nbody_bytes_max = '1K'");
     server.reload().expect("a reload");
     let large = vec![b'x'; 2000];

@@ -166,7 +166,7 @@ pub struct Timeouts {
     pub queue: Duration,
     /// Without the worker giving a byte of the answer; zero: never.
     pub answer: Duration,
-    /// From SIGTERM until requests in flight are cut off.
+    /// From SIGTERM, or from a reload, until requests in flight are cut off.
     pub drain: Duration,
     /// From the start of a worker until it takes requests.
     pub boot: Duration,

@@ -453,7 +453,7 @@ pub static SETTINGS: &[Setting] = &[
         flag: "drain-timeout",
         kind: timeout(|settings| &mut settings.timeouts.drain),
         default: Preset::Text("30s"),
-        doc: "Most time for requests in flight to finish when the server is stopped",
+        doc: "Most time for requests in flight to finish when the server is stopped or reloaded",
         ..TIMEOUT
     },
     Setting {
@@ -461,7 +461,8 @@ pub static SETTINGS: &[Setting] = &[
         flag: "boot-timeout",
         kind: timeout(|settings| &mut settings.timeouts.boot),
         default: Preset::Text("60s"),
-        doc: "Most time for a worker to start and boot the application",
+        doc: "Most time for the workers to start and boot the application",
+        long: "The server is called ready without them then. A reload is given up.",
         ..TIMEOUT
     },
     Setting {

@@ -1,7 +1,8 @@
 //! The supervisor's view: cleans up after a dead worker, reports on the living, stops them all.
 
 use crate::layout::{
-    Control, Lane, LeaveReason, Model, SlotIndex, Standing, WORKERS_MAX, WorkerState, bucket_end,
+    Control, Lane, LeaveReason, Model, SlotIndex, Standing, WORKERS_MAX, WorkerCell, WorkerState,
+    bucket_end,
 };
 use crate::map::Ring;
 use crate::os;
@@ -80,6 +81,15 @@ impl Supervision {
     /// finds it.
     pub fn place(&self, index: usize, standing: Standing) {
         self.ring.control().place(index, standing);
+    }
+
+    /// Places worker `index` again if somebody else has written there.
+    pub fn insist(&self, index: usize, standing: Standing) {
+        let says = |cell: &WorkerCell| cell.standing.load(Ordering::Relaxed);
+        let cell = self.ring.control().workers.get(index);
+        if cell.is_some_and(|line| says(&line.0) != standing as u32) {
+            self.place(index, standing);
+        }
     }
 
     /// What worker `index` says of itself.

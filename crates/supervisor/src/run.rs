@@ -45,7 +45,7 @@ pub struct Settings {
     pub workers: usize,
     /// How long the first boot may take before the server is called ready without it, and how long a reload's may.
     pub boot_limit: Duration,
-    /// How long the requests of a generation that was replaced may take; zero: as long as they need.
+    /// How long the requests of a generation that was replaced may take.
     pub drain_limit: Duration,
     /// Kinds of findings that end the server instead of a fall-back; `all` for each.
     pub image_errors: Vec<String>,

@@ -10,7 +10,8 @@ use Symfony\Component\Process\Process;
 /** The program `samovar`: where it is, and its commands that end by themselves. */
 final class Binary
 {
-    private const TIMEOUT_S = 60.0;
+    /** `samovar` itself waits for a reload for 15 minutes at most, for all else for seconds. */
+    private const TIMEOUT_S = 960.0;
 
     private function __construct(private string $path)
     {
@@ -41,21 +42,17 @@ final class Binary
         return $this->path;
     }
 
-    /**
-     * Runs a command such as `status` to its end.
-     *
-     * @return bool whether it has succeeded
-     */
+    /** Whether a command such as `status` succeeds. */
     public function succeeds(string $command, string $control): bool
+    {
+        return $this->failure($command, $control) === null;
+    }
+
+    /** Runs a command to its end. Null: it has succeeded; else what it says. */
+    public function failure(string $command, string $control): ?string
     {
         $process = new Process([$this->path, $command, '--control', $control], null, null, null, self::TIMEOUT_S);
 
-        return $process->run() === 0;
-    }
-
-    /** Whether it has a command of this name. */
-    public function has(string $command): bool
-    {
-        return (new Process([$this->path, $command, '--help']))->run() === 0;
+        return $process->run() === 0 ? null : trim($process->getErrorOutput());
     }
 }

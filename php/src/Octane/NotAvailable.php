@@ -22,12 +22,4 @@ final class NotAvailable extends \RuntimeException
             . 'hint: the stores `apc` and `redis` are shared, `array` lives as long as its request',
         );
     }
-
-    public static function reload(): self
-    {
-        return new self(
-            "this Samovar cannot reload\n"
-            . 'hint: stop it and start it again; `octane:start --watch` does that by itself',
-        );
-    }
 }

@@ -21,18 +21,18 @@ final class ServerProcessInspector implements ServerProcessInspectorContract
         return $control !== null && file_exists($control) && ($this->binary)()->succeeds('status', $control);
     }
 
-    /** @throws NotAvailable when the program has no such command */
+    /**
+     * Comes back when the application has booted anew, and answers.
+     *
+     * @throws \RuntimeException when it has not, with the server's reasons; then the old one goes on
+     */
     public function reloadServer(): void
     {
         $control = $this->control();
-        if ($control === null || !$this->canReload() || !($this->binary)()->succeeds('reload', $control)) {
-            throw NotAvailable::reload();
+        $why = $control === null ? 'it does not run' : ($this->binary)()->failure('reload', $control);
+        if ($why !== null) {
+            throw new \RuntimeException($why);
         }
-    }
-
-    public function canReload(): bool
-    {
-        return ($this->binary)()->has('reload');
     }
 
     public function stopServer(): bool

@@ -136,6 +136,15 @@ fn a_worker_cannot_stop_the_others_for_good() {
 }
 
 #[test]
+fn a_worker_cannot_hold_the_others_back_for_good() {
+    // A cell has 64 bytes, and the standing at 44: "hold" and "retire", for all of them.
+    for (name, standing) in [("hold", "01000000"), ("retire", "02000000"), ("noise", "efbeadde")] {
+        let cell = format!("{standing}{}", "00".repeat(60));
+        scribble(name, false, ring::WORKERS + 44, &cell, 64);
+    }
+}
+
+#[test]
 fn a_broken_header_does_not_outlive_the_template() {
     let server = app().workers(2).args(["--queue-max", "16"]).start();
     let target = format!("/garbage?at={}&hex={NOISE}&times=2", ring::HEADER);

@@ -12,7 +12,7 @@ use samovar_ring::{
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::RawFd;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tracing::{info, warn};
 
 /// Exit status of a worker that wants a successor at once (crates/worker/csrc/boundary.h).
@@ -100,6 +100,8 @@ impl Pool {
 
     /// Does what has become due.
     pub(super) fn turn(&mut self, ground: &Ground) -> Result<(), Failed> {
+        // A worker may have written over the others' standing: nobody would take requests any more.
+        self.state.cells().for_each(|cell| ground.supervision.insist(cell, self.standing));
         if self.stop_by.is_some_and(|by| by <= Instant::now()) {
             self.stop_by = None;
             if self.standing == Standing::Retire && !ground.is_stopping {
@@ -365,8 +367,7 @@ impl Pool {
     }
 
     /// When workers that are told to leave now are killed.
-    pub(super) fn drain_end(&self) -> Option<Instant> {
-        let drain = self.settings.drain_limit;
-        (drain > Duration::ZERO).then(|| Instant::now() + drain)
+    pub(super) fn drain_end(&self) -> Instant {
+        Instant::now() + self.settings.drain_limit
     }
 }

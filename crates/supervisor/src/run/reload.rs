@@ -91,7 +91,7 @@ impl Supervisor {
         self.pools[at].serve(&self.ground);
         if let Some(old) = old {
             let end = self.pools[at].drain_end();
-            self.pools[old].retire(end, "the application was reloaded", &self.ground);
+            self.pools[old].retire(Some(end), "the application was reloaded", &self.ground);
         }
         if let Some(done) = self.coming.take() {
             done(Ok(number));

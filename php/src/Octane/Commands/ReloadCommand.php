@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Samovar\Runtime\Octane\Commands;
 
 use Laravel\Octane\Commands\ReloadCommand as OctaneReloadCommand;
-use Samovar\Runtime\Octane\NotAvailable;
 
 /** octane:reload, which knows --server=samovar as well. */
 class ReloadCommand extends OctaneReloadCommand
@@ -26,7 +25,7 @@ class ReloadCommand extends OctaneReloadCommand
         $this->info('Reloading workers...');
         try {
             $this->inspector()->reloadServer();
-        } catch (NotAvailable $error) {
+        } catch (\RuntimeException $error) {
             $this->error($error->getMessage());
 
             return 1;

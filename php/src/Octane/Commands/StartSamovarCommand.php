@@ -53,7 +53,7 @@ class StartSamovarCommand extends Command implements SignalableCommandInterface
         $stateFile->writeState($this->state());
         $this->forgetEnvironmentVariables();
 
-        return $this->keepRunning(fn (): Process => $this->start($binary, $stateFile), $inspector);
+        return $this->keepRunning($this->start($binary, $stateFile), $inspector);
     }
 
     /** Puts the worker's script below public/, so that files beside it are served. */
@@ -128,17 +128,15 @@ class StartSamovarCommand extends Command implements SignalableCommandInterface
         return $command;
     }
 
-    /** @param \Closure(): Process $start */
-    private function keepRunning(\Closure $start, ServerProcessInspector $inspector): int
+    private function keepRunning(Process $server, ServerProcessInspector $inspector): int
     {
-        $server = $start();
         $this->writeServerRunningMessage();
         $watcher = $this->startServerWatcher();
         try {
             while ($server->isRunning()) {
                 $this->writeServerOutput($server);
                 if ($watcher->isRunning() && $watcher->getIncrementalOutput()) {
-                    $server = $this->renew($server, $start, $inspector);
+                    $this->reload($inspector);
                 } elseif ($watcher->isTerminated()) {
                     $this->error('The watcher has ended. Are Node and chokidar installed?');
                     $this->line((string) $watcher->getErrorOutput());
@@ -156,19 +154,15 @@ class StartSamovarCommand extends Command implements SignalableCommandInterface
         return $server->getExitCode() ?? 1;
     }
 
-    /** @param \Closure(): Process $start */
-    private function renew(Process $server, \Closure $start, ServerProcessInspector $inspector): Process
+    /** A change that does not boot is told of, and the application goes on as it was before. */
+    private function reload(ServerProcessInspector $inspector): void
     {
-        if ($inspector->canReload()) {
-            $this->info('Application change detected. Reloading…');
+        $this->info('Application change detected. Reloading workers…');
+        try {
             $inspector->reloadServer();
-
-            return $server;
+        } catch (\RuntimeException $error) {
+            $this->error($error->getMessage());
         }
-        $this->info('Application change detected. Restarting…');
-        $server->stop(self::STOP_SECONDS_MAX, SIGTERM);
-
-        return $start();
     }
 
     /**
