@@ -4,6 +4,7 @@ use samovar_testkit::http::{Client, Request, Response};
 use samovar_testkit::{Server, Start, eventually, workspace};
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
 fn script(name: &str) -> Start {
     Server::at(workspace().join("tests/apps/frankenphp").join(name))
@@ -95,8 +96,97 @@ fn headers_are_read_sent_and_listed() {
     );
     assert_eq!(answer.all("x-two"), ["a", "b"]);
     let sent = server.get("/send");
-    assert_eq!((sent.status, sent.text().as_str()), (202, "[3,false,0,true,0]"));
-    assert_eq!(sent.header("link"), Some("</style.css>; rel=preload"), "no 103, but no loss");
+    assert_eq!((sent.status, sent.text().as_str()), (202, "[1,false,0,true,0]"));
+    assert_eq!(sent.header("link"), Some("</style.css>; rel=preload"), "the headers stay");
+}
+
+#[test]
+fn early_hints_come_before_the_answer() {
+    let server = pages().start();
+    let mut client = server.client();
+    client.send(b"GET /hints?ms=400 HTTP/1.1\r\nHost: a\r\n\r\n");
+    let begun = Instant::now();
+    let hints = client.read_head().expect("early hints");
+    assert!(begun.elapsed() < Duration::from_millis(350), "at once: {:?}", begun.elapsed());
+    assert_eq!(hints.status, 103);
+    assert_eq!(hints.headers, [("link".to_owned(), "</style0.css>; rel=preload".to_owned())]);
+    let answer = client.read(false);
+    assert!(begun.elapsed() >= Duration::from_millis(400));
+    assert_eq!((answer.status, answer.text().as_str()), (200, "done"));
+    assert_eq!((answer.header("x-told"), answer.header("link")), (Some("1"), None));
+}
+
+/// The links of each of the early hints, and the answer.
+fn with_hints(client: &mut Client) -> (Vec<usize>, Response) {
+    let (hints, answer) = client.read_with_interim(false).expect("an answer");
+    assert!(hints.iter().all(|h| h.status == 103) && answer.complete);
+    (hints.iter().map(|hint| hint.all("link").len()).collect(), answer)
+}
+
+#[test]
+fn early_hints_keep_their_place_between_answers() {
+    let server = pages().workers(2).start();
+    let mut client = server.client();
+    // Pipelined behind an answer that fills all buffers, and read late.
+    let ask = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes();
+    client
+        .send(&[ask("/hints?bytes=8000000"), ask("/hints?times=3&ms=10"), ask("/hints")].concat());
+    std::thread::sleep(Duration::from_millis(300));
+    let (hints, large) = with_hints(&mut client);
+    assert_eq!((hints.len(), large.body.len()), (1, 8_000_004));
+    let (hints, answer) = with_hints(&mut client);
+    assert_eq!(hints, [1, 2, 3], "each with all so far");
+    assert_eq!((answer.text().as_str(), answer.header("x-told")), ("done", Some("1,1,1")));
+    assert_eq!(with_hints(&mut client).0.len(), 1);
+    let (hints, answer) = {
+        client.send(&ask("/hints"));
+        with_hints(&mut client)
+    };
+    assert_eq!((hints.len(), answer.status), (1, 200), "the connection goes on");
+}
+
+#[test]
+fn early_hints_that_cannot_be_sent_do_no_harm() {
+    let server = pages().start();
+    // The connection's own, and none of a kind that is to be sent.
+    for status in [100, 101] {
+        let answer = server.get(&format!("/hints?status={status}"));
+        assert_eq!((answer.status, answer.header("x-told")), (200, Some("3")), "{status}");
+    }
+    // HTTP/1.0 has no interim answers.
+    let mut old = server.client();
+    old.send(b"GET /hints HTTP/1.0\r\n\r\n");
+    assert_eq!(with_hints(&mut old).0, [0usize; 0]);
+    // Some proxies take them for the answer.
+    for (settings, header, expected) in [
+        ("", "", 1),
+        ("", "X-Forwarded-For: 10.1.2.3\r\n", 0),
+        ("", "Via: 1.1 edge\r\n", 0),
+        ("early_hints = 'on'", "Via: 1.1 edge\r\n", 1),
+        ("early_hints = 'off'", "", 0),
+        ("trusted_proxies = ['127.0.0.0/8']", "", 0),
+        ("early_hints = 'on'\ntrusted_proxies = ['127.0.0.0/8']", "", 1),
+    ] {
+        let server = pages().config(settings).start();
+        let mut client = server.client();
+        client.send(format!("GET /hints HTTP/1.1\r\nHost: a\r\n{header}\r\n").as_bytes());
+        let (hints, answer) = with_hints(&mut client);
+        let told = answer.header("x-told");
+        assert_eq!((hints.len(), told), (expected, Some("1")), "{settings}, {header}");
+    }
+    // After the answer has begun it is too late; the head it began with had the link.
+    let mut late = server.client();
+    late.send(b"GET /hints?early=1 HTTP/1.1\r\nHost: a\r\n\r\n");
+    let (hints, answer) = with_hints(&mut late);
+    assert_eq!((hints, answer.text().as_str()), (vec![1], "early 3 done"));
+    // More than there is room for: those beyond are left out.
+    let mut much = server.client();
+    much.send(b"GET /hints?times=400 HTTP/1.1\r\nHost: a\r\n\r\n");
+    let (hints, answer) = with_hints(&mut much);
+    assert!(hints.len() > 10 && hints.len() < 400, "{}", hints.len());
+    let told = answer.header("x-told").expect("what was told").split(',');
+    assert_eq!(told.filter(|t| *t == "1").count(), hints.len());
+    assert_eq!(answer.text(), "done");
 }
 
 #[test]

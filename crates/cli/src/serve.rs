@@ -7,8 +7,8 @@ use crate::reload::Reloader;
 use anyhow::{Context, Result, anyhow};
 use samovar_config::{Listen, LogFormat, LogLevel, Settings, Sources};
 use samovar_front::{
-    AccessLog, AccessLogFormat, Front, FrontEvent, FrontHandle, FrontOptions, KillReason,
-    SupervisorLink,
+    AccessLog, AccessLogFormat, EarlyHints, Front, FrontEvent, FrontHandle, FrontOptions,
+    KillReason, SupervisorLink,
 };
 use samovar_ring::{Lane, Ring};
 use samovar_supervisor::{Command, Ended, Handle, Hooks, Running, TemplateCommand};
@@ -213,6 +213,11 @@ pub(crate) fn front_options(settings: &Settings) -> FrontOptions {
         static_files: settings.static_files,
         request_buffering: settings.request_buffering,
         trusted_proxies: settings.trusted_proxies.clone(),
+        early_hints: match settings.early_hints {
+            samovar_config::EarlyHints::Auto => EarlyHints::Auto,
+            samovar_config::EarlyHints::On => EarlyHints::On,
+            samovar_config::EarlyHints::Off => EarlyHints::Off,
+        },
         temp_dir: settings.temp_dir.clone(),
         server_name: settings.server_name.clone(),
         limits: samovar_front::Limits {

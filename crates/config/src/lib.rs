@@ -35,7 +35,7 @@ pub use php::locate_php;
 pub use problem::{Problem, Problems};
 pub use restart::needs_restart;
 pub use settings::{
-    AccessLog, AccessLogFormat, Compat, Limits, Listen, LogFormat, LogLevel, Php, Settings,
-    Timeouts,
+    AccessLog, AccessLogFormat, Compat, EarlyHints, Limits, Listen, LogFormat, LogLevel, Php,
+    Settings, Timeouts,
 };
 pub use sources::Sources;

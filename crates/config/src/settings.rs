@@ -82,6 +82,8 @@ pub struct Settings {
     pub request_buffering: bool,
     /// Peers whose `X-Forwarded-*` headers are believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// Who gets interim answers (103 Early Hints).
+    pub early_hints: EarlyHints,
     /// Folders outside `root` that symlinks below it may lead to; absolute.
     pub link_targets: Vec<PathBuf>,
     /// Folder for what does not fit into memory: absolute, exists.
@@ -246,6 +248,19 @@ pub enum Compat {
     Auto = "auto",
     /// It calls `frankenphp_handle_request`.
     FrankenPhp = "frankenphp",
+}
+}
+
+words! {
+/// To whom interim answers of scripts (103 Early Hints) are sent.
+pub enum EarlyHints {
+    /// To clients that are no proxy, as far as their address and headers tell.
+    #[default]
+    Auto = "auto",
+    /// To every client that speaks HTTP/1.1.
+    On = "on",
+    /// To nobody.
+    Off = "off",
 }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::resolve;
 use crate::setting::{Field, Group, Kind, Preset, Setting};
 use crate::settings::{
-    AccessLog, AccessLogFormat, Compat, FINDING_KINDS, LogFormat, LogLevel, Settings,
+    AccessLog, AccessLogFormat, Compat, EarlyHints, FINDING_KINDS, LogFormat, LogLevel, Settings,
 };
 use crate::value;
 
@@ -128,6 +128,21 @@ pub static SETTINGS: &[Setting] = &[
         doc: "Peers whose X-Forwarded-* headers are believed; can be given several times",
         long: "Anybody else's are passed to PHP as ordinary headers and change nothing about the \
                client's address or the scheme.",
+        ..PLAIN
+    },
+    Setting {
+        key: "early_hints",
+        flag: "early-hints",
+        value: "WHEN",
+        kind: Kind::Word {
+            words: EarlyHints::WORDS,
+            set: |settings, index| settings.early_hints = EarlyHints::ALL[index],
+        },
+        default: Preset::Text("auto"),
+        doc: "Who is sent the early hints (103) of headers_send(103)",
+        long: "auto: clients that are no proxy. nginx before 1.29 takes such an answer for the final one, and the \
+               client waits in vain. A proxy is one of `trusted_proxies`, and whoever sends Via, Forwarded, \
+               X-Forwarded-For or X-Real-IP.",
         ..PLAIN
     },
     Setting {

@@ -33,6 +33,8 @@ use watched::Watched;
 /// the kernel would reset the connection and the client might never see the answer.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES_MAX: usize = 1024 * 1024;
+/// Most bytes of interim answers that wait for the client to take them.
+const AHEAD_BYTES_MAX: usize = 64 * 1024;
 /// hyper's own lower bound of its buffer.
 const BUFFER_BYTES_MIN: usize = 8 * 1024;
 /// hyper keeps room for this many headers on the stack, more cost an allocation per request.
@@ -82,6 +84,8 @@ pub(crate) struct ConnectionState {
     /// The next read that finds nothing says whether the kernel has something that the runtime does not know of yet.
     asks_kernel: Cell<bool>,
     has_unread: Cell<bool>,
+    /// Goes out before hyper's next bytes: interim answers.
+    ahead: RefCell<Vec<u8>>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -105,6 +109,7 @@ impl ConnectionState {
             lingers: Cell::new(false),
             asks_kernel: Cell::new(false),
             has_unread: Cell::new(false),
+            ahead: RefCell::default(),
             waker: RefCell::default(),
         }
     }
@@ -127,6 +132,15 @@ impl ConnectionState {
     /// The answer goes out although the client is still sending: keep reading for a moment after it.
     pub(crate) fn linger(&self) {
         self.lingers.set(true);
+    }
+
+    /// Sends bytes between two of hyper's messages. Call it while hyper waits for an answer: it flushes after that.
+    pub(crate) fn send_ahead(&self, bytes: &[u8]) {
+        let mut ahead = self.ahead.borrow_mut();
+        // A client that takes nothing does without.
+        if ahead.len() + bytes.len() <= AHEAD_BYTES_MAX {
+            ahead.extend_from_slice(bytes);
+        }
     }
 
     /// Asks the connection to end when it can: a request that has begun to arrive is answered first.
@@ -223,7 +237,7 @@ pub(crate) async fn serve(registered: Registered, stream: TcpStream) {
     let state = &registered.0;
     let shared = &state.shared;
     let _ = stream.set_nodelay(true);
-    let io = TokioIo::new(Watched { stream, state: Rc::clone(state) });
+    let io = TokioIo::new(Watched::new(stream, Rc::clone(state)));
     let for_requests = Rc::clone(state);
     let service = service_fn(move |request: Request<Incoming>| {
         let state = Rc::clone(&for_requests);

@@ -68,7 +68,7 @@ fn whole(bytes: Bytes, declared: Option<u64>) -> AnswerBody {
 }
 
 /// Reads `Name: value\n` lines into `headers`; returns a valid `Content-Length`, which it leaves out.
-fn read_lines(
+pub(crate) fn read_lines(
     bytes: &Bytes,
     head_bytes: usize,
     headers: &mut HeaderMap,

@@ -15,7 +15,7 @@ mod answer;
 mod feed;
 mod wait;
 
-pub(crate) use answer::{Answer, Exchange, Piece};
+pub(crate) use answer::{Answer, Exchange, Piece, Told};
 pub(crate) use feed::Feed;
 pub(crate) use wait::SlotWait;
 

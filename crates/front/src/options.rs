@@ -22,6 +22,8 @@ pub struct FrontOptions {
     pub request_buffering: bool,
     /// Peers whose `X-Forwarded-*` headers are believed.
     pub trusted_proxies: Vec<ipnet::IpNet>,
+    /// Who gets interim answers (1xx) of scripts.
+    pub early_hints: EarlyHints,
     /// Where bodies that do not fit in memory wait.
     pub temp_dir: PathBuf,
     /// `SERVER_NAME` where the request names no host.
@@ -46,6 +48,7 @@ impl FrontOptions {
             static_files: true,
             request_buffering: true,
             trusted_proxies: Vec::new(),
+            early_hints: EarlyHints::Auto,
             temp_dir: std::env::temp_dir(),
             server_name: None,
             limits: Limits::default(),
@@ -117,6 +120,17 @@ impl Default for Timeouts {
             drain: Duration::from_secs(30),
         }
     }
+}
+
+/// Who gets interim answers (1xx) of scripts, of those that speak HTTP/1.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EarlyHints {
+    /// Clients that are no proxy, as far as their address and headers tell: some proxies take them for the answer.
+    Auto,
+    /// Everybody.
+    On,
+    /// Nobody.
+    Off,
 }
 
 /// Where requests are logged.

@@ -4,8 +4,9 @@
 //! whose worker died before the client got a byte is run again, if running it twice does no harm.
 
 use crate::error_page::Failure;
-use crate::exchange::{Answer, BodyFailure, Exchange, Lost, SlotWait};
+use crate::exchange::{Answer, BodyFailure, Exchange, Lost, SlotWait, Told};
 use crate::head::Caller;
+use crate::interim;
 use crate::record::Passage;
 use crate::shared::Shared;
 use crate::upload::{self, Upload};
@@ -27,7 +28,7 @@ pub(crate) async fn submit(
     let mut attempts = 0;
     loop {
         let mut exchange = queue(caller, upload.take().unwrap_or(Upload::None)).await?;
-        match poll_fn(|cx| exchange.poll_answer(is_head_only, cx)).await {
+        match answer(caller, &mut exchange, is_head_only).await {
             Ok(answer) => {
                 let rest = answer.is_open.then_some(exchange);
                 return Ok((answer, rest));
@@ -40,6 +41,20 @@ pub(crate) async fn submit(
                 shared.counters.retries.add(1);
             }
             Err(lost) => return Err(failure(caller, lost)),
+        }
+    }
+}
+
+/// Waits for the answer; passes on what comes ahead of it.
+async fn answer(
+    caller: &Caller<'_>,
+    exchange: &mut Exchange,
+    is_head_only: bool,
+) -> Result<Answer, Lost> {
+    loop {
+        match poll_fn(|cx| exchange.poll_answer(is_head_only, cx)).await? {
+            Told::Interim(status, lines) => interim::send(caller, status, &lines),
+            Told::Answer(answer) => return Ok(answer),
         }
     }
 }

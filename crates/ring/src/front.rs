@@ -5,7 +5,8 @@
 //! its own memory and only publishes.
 
 use crate::layout::{
-    ANSWER_BYTES, BODY_BYTES, Control, HEAD_BYTES, Lane, Ledger, REQUEST_BYTES, SlotCell, SlotIndex,
+    ANSWER_BYTES, BODY_BYTES, Control, HEAD_BYTES, INTERIM_BYTES_MAX, INTERIM_FRAME_BYTES, Lane,
+    Ledger, REQUEST_BYTES, SlotCell, SlotIndex,
 };
 use crate::map::{Part, Ring, monotonic_ns};
 use crate::os;
@@ -113,6 +114,7 @@ impl FrontEnd {
         cell.answer.0.reset();
         cell.told.0.status.store(0, Ordering::Relaxed);
         cell.told.0.head_bytes.store(0, Ordering::Relaxed);
+        cell.told.0.interim_bytes.store(0, Ordering::Relaxed);
         Some(Filling(slot))
     }
 
@@ -246,6 +248,41 @@ impl FrontEnd {
         lines.clear();
         self.ring.area(slot, Part::Head).append_to(0, len, lines);
         Ok(status as u16)
+    }
+
+    /// The next interim answer's status, if there is one, and its header lines. To be asked until there is none, before
+    /// [`Self::read_body`].
+    pub fn read_interim(
+        &mut self,
+        slot: SlotIndex,
+        lines: &mut Vec<u8>,
+    ) -> Result<Option<u16>, Hostile> {
+        let cell = &self.ring.cells()[slot.get()];
+        let shadow = &mut self.shadows[slot.get()];
+        let end = u64::from(cell.told.0.interim_bytes.load(Ordering::Acquire));
+        if end == shadow.answer_read {
+            return Ok(None);
+        }
+        let hostile = Hostile { what: "interim answer" };
+        let readable = cell.answer.0.readable(shadow.answer_read, ANSWER_BYTES);
+        let left = end.checked_sub(shadow.answer_read).ok_or(hostile)? as usize;
+        if end > INTERIM_BYTES_MAX as u64 || readable.map_err(|_| hostile)? < left {
+            return Err(hostile);
+        }
+        let body = left.checked_sub(INTERIM_FRAME_BYTES).ok_or(hostile)?;
+        let area = || self.ring.area(slot, Part::Answer);
+        lines.clear();
+        area().read_at(shadow.answer_read, INTERIM_FRAME_BYTES, lines);
+        let number = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| lines[at + i]));
+        let (status, len) = (number(0), number(4) as usize);
+        if !(100..200).contains(&status) || len > body {
+            return Err(hostile);
+        }
+        lines.clear();
+        area().read_at(shadow.answer_read + INTERIM_FRAME_BYTES as u64, len, lines);
+        shadow.answer_read += (INTERIM_FRAME_BYTES + len) as u64;
+        cell.answer.0.publish_read(shadow.answer_read);
+        Ok(Some(status as u16))
     }
 
     /// Appends what has come of the answer's body to `out` and makes room; says how the body ends.

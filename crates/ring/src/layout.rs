@@ -12,7 +12,7 @@ use crate::word::Word;
 /// First eight bytes of the file.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"SAMOVAR\0");
 /// Version of the layout and of the protocol.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 #[cfg(not(loom))]
 mod limits {
@@ -87,6 +87,11 @@ pub(crate) struct Header {
     pub(crate) version: AtomicU32,
     pub(crate) slots: AtomicU32,
 }
+
+/// Most bytes of a request's interim answers, frames included: they wait in the window of its answer.
+pub(crate) const INTERIM_BYTES_MAX: usize = 16 * 1024;
+/// An interim answer in the stream: status, length of its header lines (both u32, little-endian), the lines.
+pub(crate) const INTERIM_FRAME_BYTES: usize = 8;
 
 /// What one request cost, written by its worker before the slot is finished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -163,6 +168,9 @@ pub(crate) struct Told {
     pub(crate) status: AtomicU32,
     pub(crate) head_bytes: AtomicU32,
     pub(crate) ledger: LedgerCell,
+    /// How many bytes of interim answers stand before the answer's body, in the same stream.
+    pub(crate) interim_bytes: AtomicU32,
+    _pad: u32,
 }
 
 /// A worker blocked on one slot. `rings` changes with every ring; `waiting` is 1 while it sleeps.
@@ -436,6 +444,8 @@ impl Control {
                         cpu_ns: zero64(),
                         peak_bytes: zero64(),
                     },
+                    interim_bytes: zero32(),
+                    _pad: 0,
                 }),
                 answer: Line(Stream::new()),
                 bell: Line(SlotBell { rings: zero32(), waiting: zero32() }),

@@ -4,8 +4,9 @@
 //! the others see then, and `repair` cleans up the rest.
 
 use crate::layout::{
-    ANSWER_BYTES, BODY_BYTES, Control, HEAD_BYTES, Lane, LeaveReason, Ledger, Model, SlotCell,
-    SlotIndex, Standing, WORKERS_MAX, WorkerCell, WorkerState,
+    ANSWER_BYTES, BODY_BYTES, Control, HEAD_BYTES, INTERIM_BYTES_MAX, INTERIM_FRAME_BYTES, Lane,
+    LeaveReason, Ledger, Model, SlotCell, SlotIndex, Standing, WORKERS_MAX, WorkerCell,
+    WorkerState,
 };
 use crate::map::{Part, Ring};
 use crate::os;
@@ -41,6 +42,8 @@ pub struct WorkerEnd {
     begun: bool,
     body_read: u64,
     answer_written: u64,
+    /// Of these, interim answers.
+    interim_written: u64,
     /// Lanes whose crew this worker has joined, a bit each.
     joined: u8,
 }
@@ -60,7 +63,16 @@ impl WorkerEnd {
         cell.hot_pages.store(0, Ordering::Relaxed);
         cell.rollbacks.store(0, Ordering::Relaxed);
         cell.leave.store(0, Ordering::Relaxed);
-        WorkerEnd { ring, index, me, begun: false, body_read: 0, answer_written: 0, joined: 0 }
+        WorkerEnd {
+            ring,
+            index,
+            me,
+            begun: false,
+            body_read: 0,
+            answer_written: 0,
+            interim_written: 0,
+            joined: 0,
+        }
     }
 
     fn cell(&self) -> &WorkerCell {
@@ -128,7 +140,8 @@ impl WorkerEnd {
                 cell.slot.store(slot.get() as u32 + 1, Ordering::Relaxed);
                 cell.state.store(WorkerState::Busy as u32, Ordering::Relaxed);
                 let submitted = self.slot(slot).asked.0.submitted_ns.load(Ordering::Relaxed);
-                (self.begun, self.body_read, self.answer_written) = (false, 0, 0);
+                (self.begun, self.body_read) = (false, 0);
+                (self.answer_written, self.interim_written) = (0, 0);
                 return Take::Request(slot, submitted);
             }
             self.report_state(WorkerState::Idle);
@@ -208,6 +221,31 @@ impl WorkerEnd {
         let told = &self.slot(slot).told.0;
         told.head_bytes.store(lines.len() as u32, Ordering::Relaxed);
         told.status.store(u32::from(status), Ordering::Relaxed);
+        true
+    }
+
+    /// Sends an interim answer, with header lines as above, ahead of the answer.
+    ///
+    /// False: the answer has begun or has body bytes already, or this request has sent too much of the kind.
+    #[must_use]
+    pub fn put_interim(&mut self, slot: SlotIndex, status: u16, lines: &[u8]) -> bool {
+        let end = self.interim_written as usize + INTERIM_FRAME_BYTES + lines.len();
+        let is_late = self.begun || self.answer_written != self.interim_written;
+        if is_late || end > INTERIM_BYTES_MAX {
+            return false;
+        }
+        let mut frame = Vec::with_capacity(INTERIM_FRAME_BYTES + lines.len());
+        frame.extend_from_slice(&u32::from(status).to_le_bytes());
+        frame.extend_from_slice(&(lines.len() as u32).to_le_bytes());
+        frame.extend_from_slice(lines);
+        // It fits: the window is larger than all interim answers together.
+        self.ring.area(slot, Part::Answer).write_at(self.answer_written, &frame);
+        self.answer_written = end as u64;
+        self.interim_written = self.answer_written;
+        let cell = self.slot(slot);
+        cell.answer.0.publish_written(self.answer_written);
+        cell.told.0.interim_bytes.store(end as u32, Ordering::Release);
+        self.tell_front(slot);
         true
     }
 

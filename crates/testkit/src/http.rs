@@ -180,16 +180,22 @@ impl Client {
 
     /// Reads one answer; `UnexpectedEof` when the server closed without one.
     pub fn try_read(&mut self, head: bool) -> io::Result<Response> {
+        self.read_with_interim(head).map(|(_, answer)| answer)
+    }
+
+    /// Reads one answer, and the interim answers (1xx) ahead of it.
+    pub fn read_with_interim(&mut self, head: bool) -> io::Result<(Vec<Response>, Response)> {
+        let mut interim = Vec::new();
         loop {
             let response = self.read_head()?;
-            if response.status == 100 {
-                continue;
+            if !(100..200).contains(&response.status) {
+                return Ok((interim, self.read_body(response, head)?));
             }
-            return self.read_body(response, head);
+            interim.push(response);
         }
     }
 
-    /// Reads a status line and headers; also of an interim answer (100).
+    /// Reads a status line and headers; also of an interim answer.
     pub fn read_head(&mut self) -> io::Result<Response> {
         let end = self.fill_until(|unread| find(unread, b"\r\n\r\n").map(|at| at + 4))?;
         let head: Vec<u8> = self.unread.drain(..end).collect();

@@ -71,6 +71,9 @@ void samovar_resident(bool rolls_back);
 size_t samovar_read_body(char *to, size_t room);
 /* Sets the answer's head: lines "Name: value\n". 0, or -1 when they are too long. */
 int samovar_put_head(int status, const char *lines, size_t len);
+/* Sends an interim answer (1xx) with such lines ahead of the answer. 0, or -1 when it is too late
+ * or too much. */
+int samovar_put_interim(int status, const char *lines, size_t len);
 /* Appends to the answer's body. 0, or -1 when the client has gone. Blocks on backpressure. */
 int samovar_write(const char *bytes, size_t len);
 /* Sends what there is. 0, or -1 when the client has gone. */

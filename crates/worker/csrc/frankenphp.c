@@ -82,7 +82,8 @@ ZEND_FUNCTION(frankenphp_handle_request) {
 
 /* ---- headers ------------------------------------------------------------------------------- */
 
-/* Interim answers (103) do not pass the ring: the headers stay for the final one. */
+/* The headers of an interim answer (103) stay: they are the final one's too. 100 and 101 are the
+ * connection's own. */
 ZEND_FUNCTION(headers_send) {
     zend_long status = 200;
     ZEND_PARSE_PARAMETERS_START(0, 1)
@@ -90,7 +91,9 @@ ZEND_FUNCTION(headers_send) {
     Z_PARAM_LONG(status)
     ZEND_PARSE_PARAMETERS_END();
     if (status >= 100 && status < 200) {
-        RETURN_LONG(SAPI_HEADER_SEND_FAILED);
+        const bool may = samovar_current && !samovar_answered && !SG(headers_sent) && status > 101;
+        const bool sent = may && samovar_send_interim((int)status);
+        RETURN_LONG(sent ? SAPI_HEADER_SENT_SUCCESSFULLY : SAPI_HEADER_SEND_FAILED);
     }
     if (!samovar_current || samovar_answered || SG(headers_sent)) {
         RETURN_LONG(SUCCESS);

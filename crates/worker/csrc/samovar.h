@@ -20,6 +20,8 @@ void samovar_note(const char *format, ...) ZEND_ATTRIBUTE_FORMAT(printf, 1, 2);
 extern const char *samovar_app_script, *samovar_root;
 /* PHP's heap may grow by this much before a resident worker rolls back, bytes. */
 extern size_t samovar_growth_bytes_max;
+/* Sends the headers set so far as an interim answer (1xx); false: it is too late, or too much. */
+bool samovar_send_interim(int status);
 /* Output of above the checkpoint is the beginning of every answer. */
 void samovar_replay_early_output(void);
 /* It has no reader: it goes to the log. */

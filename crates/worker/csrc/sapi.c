@@ -117,15 +117,33 @@ static void flush(void *server_context) {
     }
 }
 
+/* Most heads fit the array, so that they cost no allocation. */
 typedef struct {
-    char *at;
+    char *at, first[2048];
     size_t len, room;
 } lines;
 
+static void begin_lines(lines *out) {
+    out->at = out->first;
+    out->len = 0;
+    out->room = sizeof out->first;
+}
+
+static void end_lines(lines *out) {
+    if (out->at != out->first) {
+        efree(out->at);
+    }
+}
+
 static void add_line(lines *out, const char *header, size_t len) {
     if (out->len + len + 1 > out->room) {
-        out->room = MAX(out->room * 2, out->len + len + 1);
-        out->at = erealloc(out->at, out->room);
+        out->room = MAX(out->room * 4, out->len + len + 1);
+        if (out->at == out->first) {
+            out->at = emalloc(out->room);
+            memcpy(out->at, out->first, out->len);
+        } else {
+            out->at = erealloc(out->at, out->room);
+        }
     }
     memcpy(out->at + out->len, header, len);
     out->at[out->len + len] = '\n';
@@ -173,13 +191,22 @@ static bool died(void) {
     return PG(last_error_message) && (PG(last_error_type) & fatal);
 }
 
+static void add_headers(lines *out, const sapi_headers_struct *headers,
+                        const sapi_header_struct *content_type) {
+    for (zend_llist_element *e = headers->headers.head; e; e = e->next) {
+        const sapi_header_struct *h = (const sapi_header_struct *)e->data;
+        const bool dropped = h->header_len == 0 || IS_NAMED(h, "Status:") ||
+                             (h != content_type && IS_NAMED(h, "Content-Type:"));
+        if (!dropped) {
+            add_line(out, h->header, h->header_len);
+        }
+    }
+}
+
 static int send_headers(sapi_headers_struct *headers) {
     if (!samovar_current || samovar_answered || SG(request_info).no_headers) {
         return SAPI_HEADER_SENT_SUCCESSFULLY;
     }
-    char first[2048];
-    lines out = {first, 0, sizeof first};
-    bool on_heap = false;
     int status = answer_status(headers);
     if (samovar_serving && status == 200 && died()) {
         status = 500;
@@ -187,22 +214,9 @@ static int send_headers(sapi_headers_struct *headers) {
     if (status < 100 || status > 999) {
         status = 200;
     }
-    const sapi_header_struct *content_type = status == 304 ? NULL : last_content_type(headers);
-    for (zend_llist_element *e = headers->headers.head; e; e = e->next) {
-        const sapi_header_struct *h = (const sapi_header_struct *)e->data;
-        bool dropped = h->header_len == 0 || IS_NAMED(h, "Status:") ||
-                       (h != content_type && IS_NAMED(h, "Content-Type:"));
-        if (dropped) {
-            continue;
-        }
-        if (!on_heap && out.len + h->header_len + 1 > out.room) {
-            char *heap = emalloc(out.room * 4);
-            memcpy(heap, out.at, out.len);
-            out = (lines){heap, out.len, out.room * 4};
-            on_heap = true;
-        }
-        add_line(&out, h->header, h->header_len);
-    }
+    lines out;
+    begin_lines(&out);
+    add_headers(&out, headers, status == 304 ? NULL : last_content_type(headers));
     int failed = samovar_put_head(status, out.at, out.len);
     if (failed) {
         samovar_note("PHP Samovar: the answer's headers are too long (%zu bytes, at most 32768); "
@@ -210,10 +224,17 @@ static int send_headers(sapi_headers_struct *headers) {
                      out.len);
         samovar_put_head(500, "", 0);
     }
-    if (on_heap) {
-        efree(out.at);
-    }
+    end_lines(&out);
     return SAPI_HEADER_SENT_SUCCESSFULLY;
+}
+
+bool samovar_send_interim(int status) {
+    lines out;
+    begin_lines(&out);
+    add_headers(&out, &SG(sapi_headers), last_content_type(&SG(sapi_headers)));
+    const bool sent = samovar_put_interim(status, out.at, out.len) == 0;
+    end_lines(&out);
+    return sent;
 }
 
 /* ---- read ---------------------------------------------------------------------------------- */

@@ -390,6 +390,14 @@ unsafe extern "C" fn samovar_put_head(status: c_int, lines: *const c_char, len: 
 }
 
 #[unsafe(no_mangle)]
+unsafe extern "C" fn samovar_put_interim(status: c_int, lines: *const c_char, len: usize) -> c_int {
+    // SAFETY: boundary.h: `lines` has `len` bytes.
+    let lines = unsafe { slice(lines, len) };
+    let Ok(status) = u16::try_from(status) else { return -1 };
+    status_of(with(|x| x.slot.is_some_and(|slot| x.ring.put_interim(slot, status, lines))))
+}
+
+#[unsafe(no_mangle)]
 unsafe extern "C" fn samovar_write(bytes: *const c_char, len: usize) -> c_int {
     // SAFETY: boundary.h: `bytes` has `len` bytes.
     let bytes = unsafe { slice(bytes, len) };

@@ -73,6 +73,25 @@ $handler = static function () use ($boot, &$between) {
             $sent = headers_send(202);
             echo json_encode([$early, $before, $sent, headers_sent(), headers_send(404)]);
             break;
+        case '/hints':
+            $told = [];
+            for ($i = 0; $i < (int) ($_GET['times'] ?? 1); ++$i) {
+                header("Link: </style$i.css>; rel=preload", false);
+                $told[] = headers_send((int) ($_GET['status'] ?? 103));
+            }
+            usleep(1000 * (int) ($_GET['ms'] ?? 0));
+            if (isset($_GET['early'])) {
+                echo 'early ';
+                ob_flush();
+                flush();
+                echo headers_send(103), ' ';
+                echo 'done';
+                break;
+            }
+            header_remove('Link');
+            header('X-Told: ' . implode(',', $told));
+            echo str_repeat('x', (int) ($_GET['bytes'] ?? 0)), 'done';
+            break;
         case '/finish':
             echo 'answered';
             $done = [frankenphp_finish_request(), frankenphp_finish_request()];

@@ -70,6 +70,8 @@ fn a_worker_that_lies_about_its_own_slot_harms_nobody_else() {
         ("status", ring::TOLD, "9f860100", 1),
         ("head length", ring::TOLD + 4, "ffffff7f", 1),
         ("ledger", ring::TOLD + 8, ONES, 4),
+        ("interim answers: too many", ring::TOLD + 40, ONES, 1),
+        ("interim answers: none there", ring::TOLD + 40, "08000000", 1),
         ("answer position", ring::ANSWER, ONES, 1),
         ("answer read position", ring::ANSWER + 8, NOISE, 1),
         ("answer end", ring::ANSWER + 16, ONES, 1),

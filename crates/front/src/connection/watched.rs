@@ -5,26 +5,53 @@ use rustix::net::RecvFlags;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 /// The socket, and what passes through it.
 pub(super) struct Watched {
     pub(super) stream: TcpStream,
-    pub(super) state: Rc<ConnectionState>,
+    state: Rc<ConnectionState>,
+    /// hyper has bytes that the socket did not take yet: nothing may come between them.
+    is_behind: bool,
 }
 
 impl Watched {
-    fn wrote(&self, result: &Poll<io::Result<usize>>) {
+    pub(super) fn new(stream: TcpStream, state: Rc<ConnectionState>) -> Watched {
+        Watched { stream, state, is_behind: false }
+    }
+
+    fn wrote(&self, is_blocked: bool) {
         let blocked = &self.state.write_blocked_since_ms;
-        match result {
-            Poll::Pending if blocked.get() == 0 => {
-                blocked.set(self.state.shared.now_ms.get().max(1));
-            }
-            Poll::Pending => {}
-            Poll::Ready(_) => blocked.set(0),
+        if !is_blocked {
+            blocked.set(0);
+        } else if blocked.get() == 0 {
+            blocked.set(self.state.shared.now_ms.get().max(1));
         }
+    }
+
+    /// Writes what goes ahead of hyper's next message, unless the end of its last one is still on its way.
+    fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut ahead = self.state.ahead.borrow_mut();
+        while !self.is_behind && !ahead.is_empty() {
+            let result = Pin::new(&mut self.stream).poll_write(cx, &ahead);
+            self.wrote(result.is_pending());
+            let written = ready!(result)?;
+            ahead.drain(..written);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// hyper has offered `bytes`.
+    fn offered(
+        &mut self,
+        bytes: usize,
+        result: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        self.wrote(result.is_pending());
+        self.is_behind = !matches!(result, Poll::Ready(Ok(written)) if written == bytes);
+        result
     }
 }
 
@@ -61,12 +88,15 @@ impl AsyncWrite for Watched {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_ahead(cx))?;
         let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.wrote(&result);
-        result
+        self.offered(bytes.len(), result)
     }
 
+    /// hyper calls it when it has nothing left to write.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.is_behind = false;
+        ready!(self.poll_ahead(cx))?;
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
@@ -79,9 +109,9 @@ impl AsyncWrite for Watched {
         cx: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_ahead(cx))?;
         let result = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
-        self.wrote(&result);
-        result
+        self.offered(pieces.iter().map(|piece| piece.len()).sum(), result)
     }
 
     fn is_write_vectored(&self) -> bool {

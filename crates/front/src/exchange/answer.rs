@@ -29,6 +29,14 @@ pub(crate) struct Answer {
     pub(crate) ledger: Option<Ledger>,
 }
 
+/// What a worker has told: the answer, or something ahead of it.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// A status of 1xx and its header lines.
+    Interim(u16, Bytes),
+    Answer(Answer),
+}
+
 /// A piece of a long answer.
 #[derive(Debug)]
 pub(crate) enum Piece {
@@ -46,12 +54,12 @@ impl Exchange {
         Feed::new(Rc::clone(&self.shared), self.slot, self.epoch)
     }
 
-    /// Waits for the answer's head. With `is_head_only` the body is left unread.
+    /// Waits for the answer's head, or for an interim answer. With `is_head_only` the body is left unread.
     pub(crate) fn poll_answer(
         &mut self,
         is_head_only: bool,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Answer, Lost>> {
+    ) -> Poll<Result<Told, Lost>> {
         let result = std::task::ready!(self.look_for_answer(is_head_only, cx));
         if let Err(lost) = result {
             self.settle_broken(lost);
@@ -63,7 +71,7 @@ impl Exchange {
         &mut self,
         is_head_only: bool,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Answer, Lost>> {
+    ) -> Poll<Result<Told, Lost>> {
         let mut table = self.shared.exchanges.borrow_mut();
         let table = &mut *table;
         let slot = self.slot;
@@ -73,6 +81,12 @@ impl Exchange {
             return Poll::Ready(Err(lost));
         }
         let progress = table.front.progress(slot)?;
+        if progress != Progress::Queued
+            && let Some(status) = table.front.read_interim(slot, &mut table.scratch)?
+        {
+            let lines = Bytes::copy_from_slice(&table.scratch);
+            return Poll::Ready(Ok(Told::Interim(status, lines)));
+        }
         match progress {
             Progress::Queued | Progress::Running => {
                 register(&mut entry.waker, cx);
@@ -102,7 +116,8 @@ impl Exchange {
                 table.discard(slot);
             }
         }
-        Poll::Ready(Ok(Answer { status, bytes, head_bytes, is_open, ledger }))
+        let answer = Answer { status, bytes, head_bytes, is_open, ledger };
+        Poll::Ready(Ok(Told::Answer(answer)))
     }
 
     /// Waits for the next piece of the body. After an `Err` or the end the exchange is over.

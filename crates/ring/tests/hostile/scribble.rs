@@ -116,6 +116,10 @@ fn look(front: &mut FrontEnd, open: &[SlotIndex]) {
     for slot in open {
         let _: Result<_, Hostile> = front.progress(*slot);
         let (mut lines, mut body) = (Vec::new(), Vec::new());
+        // Each takes bytes of a bounded range, so that there is an end.
+        while let Ok(Some(status)) = front.read_interim(*slot, &mut lines) {
+            assert!((100..200).contains(&status) && lines.len() <= 16 * 1024);
+        }
         let _ = front.read_head(*slot, &mut lines);
         assert!(lines.len() <= 32 * 1024);
         let _: Result<End, Hostile> = front.read_body(*slot, &mut body);
