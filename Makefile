@@ -5,7 +5,7 @@ CARGO ?= cargo
 PHP_CONFIG ?= php-config8.2
 export PHP_CONFIG
 
-.PHONY: help run test build bench setup setup-test setup-bench lint unit model whole php php84 deny fuzz clean
+.PHONY: help run test build bench setup setup-test setup-bench lint unit model whole php php84 php84-next deny fuzz clean
 
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -54,6 +54,9 @@ php: build ## tests of the Composer package samovar/runtime
 
 php84: ## tests of whole servers and of php/ with PHP 8.4, in a Debian 13 below /var/cache/samovar (needs root)
 	scripts/second-root.sh trixie 8.4 make setup-test whole php
+
+php84-next: ## the same in Debian's testing, with what comes next: Symfony 7.4, Laravel 13, nginx 1.30
+	scripts/second-root.sh forky 8.4 make setup-test whole php
 
 deny: ## licences and sources of the dependencies (needs cargo-deny)
 	$(CARGO) deny --locked check licenses bans sources

@@ -29,17 +29,28 @@ done
 options=(-o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$apt/parts"
     -o "Dir::State::lists=$apt/lists" -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=)
 
+# Prints the file's name, or nothing. The installed version first; a mirror may list it without having it, and
+# then a neighbour does.
+fetch() {
+    local versions version
+    apt-get "${options[@]}" update -qq
+    versions=$(apt-cache "${options[@]}" showsrc "$php" | sed -n 's/^Version: //p' | sort -Vr)
+    for version in $installed $versions; do
+        rm -f "$apt"/download/*
+        if (cd "$apt/download" && apt-get "${options[@]}" source -qq --download-only "$php=$version" >&2); then
+            break
+        fi
+    done
+    find "$apt/download" -name "${php}_*.orig.tar.xz"
+}
+
 echo "setup: fetching the tests of $php $installed" >&2
-apt-get "${options[@]}" update -qq
-# The installed version first; a mirror may list it without having it, and then a neighbour does.
-versions=$(apt-cache "${options[@]}" showsrc "$php" | sed -n 's/^Version: //p' | sort -Vr)
-for version in $installed $versions; do
-    rm -f "$apt"/download/*
-    if (cd "$apt/download" && apt-get "${options[@]}" source -qq --download-only "$php=$version"); then
-        break
-    fi
-done
-tarball=$(find "$apt/download" -name "${php}_*.orig.tar.xz")
+tarball=$(fetch)
+if [ -z "$tarball" ]; then
+    # A mirror may have no sources of testing, whose PHP may be stable's but for the last number.
+    sed -i -E 's/^Suites:.*-security( .*)?$/Suites: stable-security/; t; s/^Suites:.*/Suites: stable/' "$apt"/parts/*
+    tarball=$(fetch)
+fi
 if [ -z "$tarball" ]; then
     echo "php-src.sh: the Debian mirror has no source package of $php ($installed)" >&2
     echo "hint: unpack php-src's tests/{basic,output,security,strings} into $into/tests" >&2

@@ -7,9 +7,15 @@ cd "$(dirname "$0")/.."
 php=${PHP_CONFIG:-php-config8.2}
 php=php${php##*php-config}
 
-packages=$(grep -hv '^#' scripts/packages-build.txt)
+# "package [releases]": in these releases alone.
+release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+listed() {
+    sed -E "/^#/d; /\\[/{ /[[ ]$release[] ]/!d }; s/ .*//" "scripts/packages-$1.txt"
+}
+
+packages=$(listed build)
 case "${1:-build}" in
-    test | bench) packages+=" $(grep -hv '^#' "scripts/packages-$1.txt")" ;;
+    test | bench) packages+=" $(listed "$1")" ;;
 esac
 packages=${packages//php8.2/$php}
 

@@ -192,7 +192,7 @@ class Shopper:
         self.flash = None
 
     def token(self, page, field):
-        return self.between(page, f'name="{field}" value="', '"')
+        return self.between(self.between(page, f' name="{field}"', ">"), 'value="', '"')
 
     def between(self, page, before, after):
         self.must(page, before)

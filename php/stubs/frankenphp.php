@@ -34,9 +34,10 @@ namespace {
     /**
      * Sends the answer's head now, with that status.
      *
-     * Statuses 100 to 199 send nothing: their headers go with the final answer.
+     * 103, and 102 to 199 in general: the headers set so far go ahead of the answer, and stay set for it. Who gets them says
+     * the setting `early_hints`.
      *
-     * @return int 0 when the head is sent, or was before; else not 0
+     * @return int 0 when the head is sent, or was before; of an interim answer 1, or 3 when it is too late for one
      */
     function headers_send(int $status = 200): int
     {

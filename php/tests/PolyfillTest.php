@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Samovar\Runtime\Tests;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Samovar\Request;
 use Samovar\Response;
@@ -42,6 +43,7 @@ final class PolyfillTest extends TestCase
     }
 
     /** @dataProvider answers */
+    #[DataProvider('answers')]
     public function testAnswers(callable $handler, string $printed): void
     {
         $this->expectOutputString($printed);
@@ -90,6 +92,7 @@ final class PolyfillTest extends TestCase
      *
      * @param array<string, string> $server
      */
+    #[DataProvider('requests')]
     public function testRequest(array $server, string $method, mixed $expected): void
     {
         self::assertSame($expected, Request::of($server)->$method());

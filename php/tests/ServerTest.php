@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Samovar\Runtime\Tests;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 /** Each part for real, in a server of its own. */
@@ -90,6 +91,7 @@ final class ServerTest extends TestCase
     }
 
     /** @dataProvider psr15States */
+    #[DataProvider('psr15States')]
     public function testPsr15HandlerKeepsOrForgets(array $environment, array $expected): void
     {
         $server = Server::serving(__DIR__ . '/apps/psr15.php', $environment)->untilBootedAhead();
@@ -131,6 +133,7 @@ final class ServerTest extends TestCase
      *
      * @dataProvider servers
      */
+    #[DataProvider('servers')]
     public function testWorkerScriptAnswersTheSameEverywhere(bool $isSamovar): void
     {
         $script = __DIR__ . '/apps/worker.php';
@@ -180,6 +183,7 @@ final class ServerTest extends TestCase
      *
      * @param list<string> $expected of the targets /a and /b
      */
+    #[DataProvider('runtimes')]
     public function testRuntime(string $application, string $model, array $expected): void
     {
         $environment = ['APP' => $application, 'APP_SAMOVAR_MODEL' => $model, 'LOG' => $this->log];
@@ -210,6 +214,7 @@ final class ServerTest extends TestCase
     /**
      * @dataProvider models
      */
+    #[DataProvider('models')]
     public function testKernelTerminatesAfterTheAnswer(string $model): void
     {
         $environment = ['APP' => 'terminable', 'APP_SAMOVAR_MODEL' => $model, 'LOG' => $this->log];
@@ -227,6 +232,7 @@ final class ServerTest extends TestCase
     }
 
     /** @dataProvider models */
+    #[DataProvider('models')]
     public function testSymfonyExampleNeedsNoChange(string $model): void
     {
         if (stream_resolve_include_path('Symfony/Bundle/TwigBundle/autoload.php') === false) {

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Samovar\Runtime\Tests;
 
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RunInSeparateProcess;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseFactoryInterface;
 use Samovar\Runtime\BootState;
@@ -34,6 +36,7 @@ final class SymfonyRuntimeTest extends TestCase
     }
 
     /** @dataProvider applications */
+    #[DataProvider('applications')]
     public function testRunnerOutsideOfSamovar(?object $application, string $runner): void
     {
         self::assertInstanceOf($runner, (new SymfonyRuntime(self::QUIET))->getRunner($application));
@@ -76,6 +79,7 @@ final class SymfonyRuntimeTest extends TestCase
      *
      * @param array<string, string> $server
      */
+    #[DataProvider('models')]
     public function testModel(?string $option, array $server, Model $expected): void
     {
         $_SERVER = $server + $_SERVER;
@@ -135,6 +139,7 @@ final class SymfonyRuntimeTest extends TestCase
     }
 
     /** @runInSeparateProcess */
+    #[RunInSeparateProcess]
     public function testSessionSettingsAreMadeAgain(): void
     {
         $settings = new SessionSettings();

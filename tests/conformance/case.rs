@@ -5,6 +5,8 @@ use samovar_testkit::nginx_version;
 
 /// Since this version several lines of one header are joined, or the first counts; before, the last.
 const NGINX_JOINS_SINCE: (u32, u32) = (1, 23);
+/// Since this version it knows the port that a client has named, and Debian's configuration hands it over.
+const NGINX_KNOWS_PORT_SINCE: (u32, u32) = (1, 30);
 
 /// One or more requests of one client; a cookie that the server sets goes with those that follow.
 pub(crate) struct Case {
@@ -101,6 +103,11 @@ impl Case {
     /// Documents a difference from nginx 1.23 and later.
     pub(crate) fn differs_since_nginx_1_23(self, why: &'static str, is: Is) -> Case {
         if nginx_version() < NGINX_JOINS_SINCE { self } else { self.differs(why, is) }
+    }
+
+    /// Documents a difference from nginx before 1.30, as Debian configures it.
+    pub(crate) fn differs_before_nginx_1_30(self, why: &'static str, is: Is) -> Case {
+        if nginx_version() < NGINX_KNOWS_PORT_SINCE { self.differs(why, is) } else { self }
     }
 
     /// Documents a difference of the resident model.

@@ -97,6 +97,12 @@ pub fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
     found.unwrap_or_else(|| panic!("no `{before}…{after}` in:\n{text}")).0
 }
 
+/// The value of a form's field, whatever attributes stand before it.
+pub fn field_value<'a>(page: &'a str, name: &str) -> &'a str {
+    let rest_of_tag = between(page, &format!(" name=\"{name}\""), ">");
+    between(rest_of_tag, "value=\"", "\"")
+}
+
 fn escape(text: &str) -> String {
     let one = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {

@@ -10,6 +10,7 @@ use Illuminate\Http\Request;
 use Laravel\Octane\Contracts\Worker;
 use Laravel\Octane\OctaneResponse;
 use Laravel\Octane\RequestContext;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Samovar\Runtime\Octane\Binary;
 use Samovar\Runtime\Octane\Commands\ReloadCommand;
@@ -79,6 +80,7 @@ final class OctaneTest extends TestCase
     }
 
     /** @dataProvider commands */
+    #[DataProvider('commands')]
     public function testCommand(string $class, ?string $server, string $can, int $status, string $printed): void
     {
         self::assertSame([$status, $printed], $this->runCommand($class, $server, $can));
@@ -108,6 +110,7 @@ final class OctaneTest extends TestCase
     }
 
     /** @dataProvider responses */
+    #[DataProvider('responses')]
     public function testClientResponds(Response $response, ?string $printed, string $expected): void
     {
         $this->expectOutputString($expected);

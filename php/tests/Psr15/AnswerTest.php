@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Samovar\Runtime\Tests\Psr15;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseInterface;
 use Samovar\Runtime\Psr15\Answer;
@@ -15,6 +16,7 @@ use Samovar\Runtime\Psr7\Stream;
 final class AnswerTest extends TestCase
 {
     /** @dataProvider bodies */
+    #[DataProvider('bodies')]
     public function testBody(ResponseInterface $response, string $method, string|int $expected): void
     {
         $body = Answer::of($response, $method)->body();

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Samovar\Runtime\Tests\Psr7;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Samovar\Request as NativeRequest;
 use Samovar\Runtime\Psr7\HeaderMap;
@@ -19,6 +20,7 @@ final class ReceivedTest extends TestCase
      *
      * @param array<string, string> $server
      */
+    #[DataProvider('uris')]
     public function testUri(array $server, string $uri, string $target): void
     {
         $request = ServerRequest::received(NativeRequest::of($server));
@@ -106,6 +108,7 @@ final class ReceivedTest extends TestCase
     }
 
     /** @dataProvider invalidHeaders */
+    #[DataProvider('invalidHeaders')]
     public function testHeadersCannotBeSmuggled(string $name, string $value): void
     {
         $this->expectException(\InvalidArgumentException::class);
@@ -119,6 +122,7 @@ final class ReceivedTest extends TestCase
     }
 
     /** @dataProvider invalidUris */
+    #[DataProvider('invalidUris')]
     public function testWhatIsNoUriIsRefused(string $uri): void
     {
         $this->expectException(\InvalidArgumentException::class);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Samovar\Runtime\Tests\RoadRunner;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Samovar\Runtime\Tests\Server;
 
@@ -51,6 +52,7 @@ final class WorkerTest extends TestCase
     }
 
     /** @dataProvider ends */
+    #[DataProvider('ends')]
     public function testScriptThatEndsWithoutRespondingIsReplaced(string $target): void
     {
         $server = Server::serving(self::APPS . '/roadrunner.php')->untilBootedAhead();

@@ -1,7 +1,7 @@
 //! Forms of applications, filled in by a visitor.
 
 use samovar_testkit::http::Request;
-use samovar_testkit::visitor::{Visitor, between, form, multipart};
+use samovar_testkit::visitor::{Visitor, between, field_value, form, multipart};
 
 /// Posts examples/symfony's form with its token; a picture is name, type, content.
 pub(crate) fn post_message(
@@ -12,7 +12,7 @@ pub(crate) fn post_message(
     file: Option<(&str, &str, &[u8])>,
 ) {
     let page = visitor.send(&format!("{step}: the form"), Request::get("/message")).text();
-    let token = between(&page, "name=\"message[_token]\" value=\"", "\"").to_owned();
+    let token = field_value(&page, "message[_token]").to_owned();
     let fields = [
         ("message[name]", name),
         ("message[text]", text),

@@ -8,6 +8,8 @@ use samovar_testkit::visitor::{PNG, Visitor, multipart};
 
 const RULES: &[Rule] = &[
     Rule { name: "token", before: "name=\"message[_token]\" value=\"", after: "\"" },
+    // Since Symfony 7.2.
+    Rule { name: "token", before: "=\"csrf-protection\" value=\"", after: "\"" },
     Rule { name: "session", before: "set-cookie: PHPSESSID=", after: ";" },
     Rule { name: "a year ago", before: "PHPSESSID=<session>; expires=", after: ";" },
 ];

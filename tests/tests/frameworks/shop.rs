@@ -22,10 +22,13 @@ use tempfile::TempDir;
 
 pub(crate) const RULES: &[Rule] = &[
     Rule { name: "token", before: "[_token]\" value=\"", after: "\"" },
+    // Since Symfony 7.2.
+    Rule { name: "token", before: "=\"csrf-protection\" value=\"", after: "\"" },
     Rule { name: "token", before: "name=\"_csrf_token\" value=\"", after: "\"" },
     Rule { name: "token", before: "name=\"token\" value=\"", after: "\"" },
     Rule { name: "session", before: "set-cookie: PHPSESSID=", after: ";" },
     Rule { name: "a year ago", before: "PHPSESSID=<session>; expires=", after: ";" },
+    Rule { name: "a year ago", before: "=deleted; expires=", after: ";" },
     Rule { name: "id", before: "id=sf-dump-", after: " " },
     Rule { name: "nonce", before: "nonce=\"", after: "\"" },
     Rule { name: "id", before: "Sfdump(\"sf-dump-", after: "\"" },

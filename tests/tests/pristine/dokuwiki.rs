@@ -30,6 +30,8 @@ const RULES: &[Rule] = &[
     Rule { name: "hash", before: "etag: \"", after: "\"" },
     // Made of the time, since 2024.
     Rule { name: "token", before: "break-word\">", after: "</code>" },
+    // The administrator's page ends with it since 2026.
+    Rule { name: "server API", before: "<br>PHP ", after: "<br>" },
     Rule { name: "so long", before: "title=\"<now>\">", after: " ago" },
 ];
 

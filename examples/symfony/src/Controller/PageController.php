@@ -35,7 +35,10 @@ final class PageController extends AbstractController
         $form = $this->createForm(MessageType::class);
         $form->handleRequest($request);
         if (!$form->isSubmitted() || !$form->isValid()) {
-            return $this->renderForm('message.html.twig', ['form' => $form]);
+            // What `renderForm()` does in Symfony 5, and `render()` with a form in Symfony 7.
+            $status = $form->isSubmitted() ? Response::HTTP_UNPROCESSABLE_ENTITY : Response::HTTP_OK;
+
+            return $this->render('message.html.twig', ['form' => $form->createView()], new Response(status: $status));
         }
 
         $message = $form->getData();

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace App;
 
 use Symfony\Bundle\FrameworkBundle\Kernel\MicroKernelTrait;
+use Symfony\Component\DependencyInjection\ContainerBuilder;
 use Symfony\Component\HttpKernel\Kernel as BaseKernel;
 
 /** Reads config/; cache and log go to var/. */
@@ -15,5 +16,13 @@ final class Kernel extends BaseKernel
     public function getProjectDir(): string
     {
         return dirname(__DIR__);
+    }
+
+    /** Symfony 6 does it by itself, and Symfony 7 knows no such option. */
+    protected function build(ContainerBuilder $container): void
+    {
+        if (self::MAJOR_VERSION < 6) {
+            $container->prependExtensionConfig('security', ['enable_authenticator_manager' => true]);
+        }
     }
 }

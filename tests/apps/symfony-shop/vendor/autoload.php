@@ -12,7 +12,6 @@ require_once '/usr/share/php/Symfony/Bundle/FrameworkBundle/autoload.php';
 require_once '/usr/share/php/Symfony/Bundle/SecurityBundle/autoload.php';
 require_once '/usr/share/php/Symfony/Bundle/TwigBundle/autoload.php';
 require_once '/usr/share/php/Symfony/Bridge/Doctrine/autoload.php';
-require_once '/usr/share/php/Symfony/Bridge/ProxyManager/autoload.php';
 require_once '/usr/share/php/Symfony/Component/Asset/autoload.php';
 require_once '/usr/share/php/Symfony/Component/Console/autoload.php';
 require_once '/usr/share/php/Symfony/Component/Dotenv/autoload.php';
@@ -26,7 +25,8 @@ require_once '/usr/share/php/Symfony/Component/Translation/autoload.php';
 require_once '/usr/share/php/Symfony/Component/Validator/autoload.php';
 require_once '/usr/share/php/Symfony/Component/VarDumper/autoload.php';
 require_once '/usr/share/php/Symfony/Component/Yaml/autoload.php';
-foreach (['Bundle/DebugBundle', 'Bundle/WebProfilerBundle', 'Component/Stopwatch'] as $part) {
+// What a developer has, and lazy services before Symfony 7.
+foreach (['Bundle/DebugBundle', 'Bundle/WebProfilerBundle', 'Component/Stopwatch', 'Bridge/ProxyManager'] as $part) {
     $loader = "/usr/share/php/Symfony/$part/autoload.php";
     is_file($loader) && require_once $loader;
 }

@@ -1,7 +1,7 @@
 //! What one visitor does in the shop: every page, in every language, with right and wrong forms.
 
 use samovar_testkit::http::{Request, Response};
-use samovar_testkit::visitor::{PNG, Upload, Visitor, between, form, multipart};
+use samovar_testkit::visitor::{PNG, Upload, Visitor, between, field_value, form, multipart};
 
 pub(crate) const LOCALES: [&str; 3] = ["en", "de", "fr"];
 
@@ -153,7 +153,7 @@ fn ways(visitor: &mut Visitor) {
 pub(crate) fn add(visitor: &mut Visitor, step: &str, product: usize, count: &str) -> Response {
     let target = format!("/products/{product}");
     let page = visitor.send(&format!("{step}: the form"), Request::get(&target)).text();
-    let token = between(&page, "name=\"cart[_token]\" value=\"", "\"").to_owned();
+    let token = field_value(&page, "cart[_token]").to_owned();
     let fields = [("cart[count]", count), ("cart[add]", ""), ("cart[_token]", token.as_str())];
     visitor.send(step, form(&target, &fields))
 }
@@ -161,7 +161,7 @@ pub(crate) fn add(visitor: &mut Visitor, step: &str, product: usize, count: &str
 /// Keeps a note about the first product.
 pub(crate) fn note(visitor: &mut Visitor, step: &str, text: &str, file: Option<Upload>) {
     let page = visitor.send(&format!("{step}: the form"), Request::get("/notes")).text();
-    let token = between(&page, "name=\"note[_token]\" value=\"", "\"").to_owned();
+    let token = field_value(&page, "note[_token]").to_owned();
     let fields = [
         ("note[product]", "1"),
         ("note[text]", text),
@@ -179,7 +179,7 @@ pub(crate) fn remove_first(visitor: &mut Visitor, step: &str) {
     }
     let first = between(&page, "<form class=\"note\"", "</form>");
     let target = between(first, "action=\"", "\"").to_owned();
-    let token = between(first, "name=\"token\" value=\"", "\"").to_owned();
+    let token = field_value(first, "token").to_owned();
     visitor.send(step, form(&target, &[("token", &token)]));
 }
 
@@ -194,14 +194,14 @@ pub(crate) fn login(visitor: &mut Visitor, name: &str) {
 
 fn login_with(visitor: &mut Visitor, step: &str, name: &str, password: &str) -> Response {
     let page = visitor.send(&format!("{step}: the form"), Request::get("/login")).text();
-    let token = between(&page, "name=\"_csrf_token\" value=\"", "\"").to_owned();
+    let token = field_value(&page, "_csrf_token").to_owned();
     let fields = [("_username", name), ("_password", password), ("_csrf_token", &token)];
     visitor.send(step, form("/login", &fields))
 }
 
 fn register(visitor: &mut Visitor, step: &str, name: &str, password: &str, again: &str) {
     let page = visitor.send(&format!("{step}: the form"), Request::get("/register")).text();
-    let token = between(&page, "name=\"registration[_token]\" value=\"", "\"").to_owned();
+    let token = field_value(&page, "registration[_token]").to_owned();
     let fields = [
         ("registration[name]", name),
         ("registration[password][first]", password),

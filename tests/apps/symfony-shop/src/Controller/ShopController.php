@@ -18,6 +18,8 @@ use Symfony\Contracts\Translation\TranslatorInterface;
 /** Products, the cart, the language. */
 final class ShopController extends AbstractController
 {
+    use RendersForms;
+
     private const CART = 'cart';
 
     public function __construct(
@@ -71,7 +73,7 @@ final class ShopController extends AbstractController
         $form = $this->createForm(CartType::class, ['count' => 1]);
         $form->handleRequest($request);
         if (!$form->isSubmitted() || !$form->isValid()) {
-            return $this->renderForm('product.html.twig', ['product' => $product, 'form' => $form]);
+            return $this->renderWithForm('product.html.twig', $form, ['product' => $product]);
         }
 
         $session = $request->getSession();

@@ -24,6 +24,8 @@ use Symfony\Contracts\Translation\TranslatorInterface;
 /** Users and what is theirs alone. */
 final class UserController extends AbstractController
 {
+    use RendersForms;
+
     public function __construct(private Notes $notes, private TranslatorInterface $translator)
     {
     }
@@ -53,7 +55,7 @@ final class UserController extends AbstractController
         $form = $this->createForm(RegistrationType::class, $user);
         $form->handleRequest($request);
         if (!$form->isSubmitted() || !$form->isValid()) {
-            return $this->renderForm('form.html.twig', ['title' => 'user.register', 'form' => $form]);
+            return $this->renderWithForm('form.html.twig', $form, ['title' => 'user.register']);
         }
 
         $user->setPassword($hasher->hashPassword($user, $form->get('password')->getData()));
@@ -73,7 +75,7 @@ final class UserController extends AbstractController
         $form = $this->createForm(NoteType::class, $note);
         $form->handleRequest($request);
         if (!$form->isSubmitted() || !$form->isValid()) {
-            return $this->renderForm('notes.html.twig', ['notes' => $this->notes->of($author), 'form' => $form]);
+            return $this->renderWithForm('notes.html.twig', $form, ['notes' => $this->notes->of($author)]);
         }
 
         $note->picture = self::describe($form->get('picture')->getData());

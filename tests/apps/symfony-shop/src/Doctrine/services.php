@@ -33,7 +33,7 @@ return static function (ContainerConfigurator $container): void {
 
     $services->set('doctrine.orm.default_metadata_driver', AttributeDriver::class)
         ->args([['%kernel.project_dir%/src/Entity']]);
-    $services->set('doctrine.orm.default_configuration', Configuration::class)
+    $configuration = $services->set('doctrine.orm.default_configuration', Configuration::class)
         ->call('setMetadataDriverImpl', [service('doctrine.orm.default_metadata_driver')])
         ->call('setMetadataCache', [service('cache.system')])
         ->call('setQueryCache', [service('cache.system')])
@@ -41,6 +41,10 @@ return static function (ContainerConfigurator $container): void {
         ->call('setProxyDir', ['%kernel.cache_dir%/doctrine/proxies'])
         ->call('setProxyNamespace', ['Proxies'])
         ->call('setAutoGenerateProxyClasses', [ProxyFactory::AUTOGENERATE_FILE_NOT_EXISTS]);
+    if (PHP_VERSION_ID >= 80400 && method_exists(Configuration::class, 'enableNativeLazyObjects')) {
+        // PHP's own lazy objects, which Doctrine 4 will use alone, in place of proxies.
+        $configuration->call('enableNativeLazyObjects', [true]);
+    }
     $services->set('doctrine.orm.naming_strategy', UnderscoreNamingStrategy::class)->args([CASE_LOWER, true]);
     $services->set('doctrine.orm.default_entity_manager', EntityManager::class)
         ->args([service('doctrine.dbal.default_connection'), service('doctrine.orm.default_configuration')])

@@ -9,6 +9,10 @@ use Illuminate\Contracts\Http\Kernel as HttpKernel;
 use Illuminate\Foundation\Application;
 
 $app = new Application(dirname(__DIR__));
+// Debian's package has not put the framework's own configuration where later versions look for it.
+if (method_exists($app, 'dontMergeFrameworkConfiguration')) {
+    $app->dontMergeFrameworkConfiguration();
+}
 $app->singleton(HttpKernel::class, Kernel::class);
 $app->singleton(ExceptionHandler::class, Handler::class);
 
