@@ -12,6 +12,8 @@ mod debug;
 mod guide;
 #[path = "frameworks/laravel.rs"]
 mod laravel;
+#[path = "frameworks/reloads.rs"]
+mod reloads;
 #[path = "frameworks/shop.rs"]
 mod shop;
 

@@ -395,6 +395,29 @@ fn one_reload_at_a_time_and_none_while_the_server_stops() {
     assert_eq!(server.wait(), Some(0), "{}", server.log());
 }
 
+#[test]
+fn generations_that_are_still_busy_are_limited() {
+    let site = Site::new();
+    site.says("one", MODELS[2]);
+    let server = site.serve().workers(1).start();
+    thread::scope(|scope| {
+        let server = &server;
+        let busy = || states(server).iter().filter(|s| *s == "busy").count();
+        for _ in 0..7 {
+            scope.spawn(|| assert_eq!(server.get("/?ms=4000").status, 200));
+            eventually("a busy worker", || (busy() == 1).then_some(()));
+            server.reload().expect("a reload");
+        }
+        let why = server.reload().expect_err("too many generations");
+        assert!(why.contains("workers of earlier generations are still busy"), "{why}");
+        assert_eq!(server.get("/").status, 200);
+    });
+    eventually("they leave", || (states(&server).len() == 1).then_some(()));
+    server.reload().expect("a reload");
+    assert_eq!(generation(&server), 9);
+    server.stop();
+}
+
 /// Pids of the templates: the supervisor's own children.
 fn templates(server: &Server) -> Vec<i32> {
     let pid = server.pid();

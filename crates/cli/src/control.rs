@@ -195,7 +195,7 @@ impl Server {
         let answer = match line.trim() {
             "status" => serde_json::to_string(&self.status())?,
             "stop" => {
-                self.supervisor.send(Command::StopConsoles);
+                self.supervisor.send(Command::Draining);
                 self.front.drain();
                 "{\"stopping\":true}".to_owned()
             }

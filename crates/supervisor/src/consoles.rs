@@ -54,6 +54,10 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    pub(crate) fn has_process(&self) -> bool {
+        self.process.is_some()
+    }
+
     pub(crate) fn line(&self) -> ConsoleLine {
         ConsoleLine {
             name: self.name.clone(),

@@ -7,7 +7,7 @@ mod handle;
 mod pool;
 mod reload;
 
-use crate::consoles::Console;
+use crate::consoles::{Console, Entry};
 use crate::os::{self, Signal, Signals};
 use crate::state::{Event, Lives};
 use pool::{Ground, Pool, Readiness};
@@ -34,7 +34,7 @@ const TICK_COMING: Duration = Duration::from_millis(5);
 /// Between "the workers may leave" and SIGKILL, when the server ends.
 const LEAVE_LIMIT: Duration = Duration::from_secs(10);
 /// Generations at a time: one serves, one may come, the others finish requests.
-const GENERATIONS_MAX: usize = 4;
+const GENERATIONS_MAX: usize = 8;
 
 /// What the supervisor needs to know.
 #[derive(Clone, Debug)]
@@ -106,6 +106,7 @@ pub fn run(running: Running, settings: Settings, hooks: &mut impl Hooks) -> Resu
         generation: 1,
         gone: Counts::default(),
         coming: None,
+        is_ending: false,
         stop_requests: 0,
     };
     supervisor.run(hooks)
@@ -137,6 +138,8 @@ struct Supervisor {
     gone: Counts,
     /// A reload is under way; whom to tell of its end.
     coming: Option<ReloadDone>,
+    /// The front drains, or has done so: nothing new begins.
+    is_ending: bool,
     stop_requests: u32,
 }
 
@@ -238,9 +241,8 @@ impl Supervisor {
 
     fn stop_requested(&mut self, hooks: &mut impl Hooks) {
         self.stop_requests += 1;
-        self.give_up("the server is stopping");
+        self.begin_to_end();
         if self.stop_requests == 1 {
-            self.stop_consoles();
             hooks.stop_requested();
         } else {
             // Somebody is in a hurry: the second signal does not wait for requests.
@@ -249,7 +251,9 @@ impl Supervisor {
         }
     }
 
-    fn stop_consoles(&mut self) {
+    fn begin_to_end(&mut self) {
+        self.is_ending = true;
+        self.give_up("the server is stopping");
         self.pools.iter_mut().for_each(|pool| pool.consoles.stop("the server stops"));
     }
 
@@ -267,14 +271,10 @@ impl Supervisor {
                         pool.tell(Event::ScriptsWait);
                     }
                 }
-                Command::StopConsoles => {
-                    self.give_up("the server is stopping");
-                    self.stop_consoles();
-                }
+                Command::Draining => self.begin_to_end(),
                 Command::Reload(reload) => self.begin_reload(reload),
                 Command::Stop => {
-                    self.give_up("the server is stopping");
-                    self.stop_consoles();
+                    self.begin_to_end();
                     self.ground.is_stopping = true;
                     let by = Some(Instant::now() + LEAVE_LIMIT);
                     self.pools.iter_mut().for_each(|pool| pool.stop(by));
@@ -321,7 +321,13 @@ impl Supervisor {
             };
             snapshot.processes.extend(pool.processes().map(process));
         }
-        snapshot.consoles = self.pools.iter().flat_map(|pool| pool.consoles.entries()).collect();
+        // Places of other generations are of interest only as long as somebody is in them.
+        let is_shown =
+            |pool: &Pool, entry: &Entry| pool.standing == Standing::Serve || entry.has_process();
+        snapshot.consoles.clear();
+        for pool in &self.pools {
+            snapshot.consoles.extend(pool.consoles.entries().filter(|entry| is_shown(pool, entry)));
+        }
         snapshot.restarts = counts.restarts;
         snapshot.reforks = counts.reforks;
         snapshot.refork_reasons.clone_from(&self.ground.refork_reasons);

@@ -11,6 +11,7 @@ mod everybody;
 mod steps;
 
 use crate::crowd::crowd;
+use crate::reloads::while_reloading;
 use samovar_testkit::copy::copy_of;
 use samovar_testkit::masks::{Rule, Side};
 use samovar_testkit::visitor::Visitor;
@@ -118,11 +119,16 @@ impl Copy {
 }
 
 /// Both sides, on copies of their own.
-fn beside_the_oracle(way: &Way, session_driver: &str, visit: impl Fn(&Side, &Side) -> usize) {
+fn beside_the_oracle(
+    way: &Way,
+    session_driver: &str,
+    visit: impl Fn(&Server, &Side, &Side) -> usize,
+) {
     let (our_copy, their_copy) = (Copy::new(session_driver), Copy::new(session_driver));
     let ours = our_copy.serve(way);
     let theirs = Oracle::start(&their_copy.path().join("public"));
     let count = visit(
+        &ours,
         &Side { address: ours.address(), folder: our_copy.path(), own: ours.folder() },
         &Side { address: theirs.address(), folder: their_copy.path(), own: theirs.folder() },
     );
@@ -134,17 +140,29 @@ fn beside_the_oracle(way: &Way, session_driver: &str, visit: impl Fn(&Side, &Sid
 }
 
 fn walk(way: &Way, session_driver: &str, steps: fn(&mut Visitor)) {
-    beside_the_oracle(way, session_driver, |ours, theirs| compare(steps, RULES, ours, theirs));
+    beside_the_oracle(way, session_driver, |_, ours, theirs| compare(steps, RULES, ours, theirs));
 }
 
 fn visit_by_all(way: &Way, session_driver: &str) {
-    beside_the_oracle(way, session_driver, |ours, theirs| {
-        // The framework's own error pages: `view:cache` does not know them (see `Copy::new`).
-        for side in [ours, theirs] {
-            steps::errors(&mut Visitor::new(side.address));
-        }
-        crowd(&everybody::PLAN, ours, theirs)
-    });
+    beside_the_oracle(way, session_driver, |_, ours, theirs| everybody(ours, theirs));
+}
+
+fn everybody(ours: &Side, theirs: &Side) -> usize {
+    // The framework's own error pages: `view:cache` does not know them (see `Copy::new`).
+    for side in [ours, theirs] {
+        steps::errors(&mut Visitor::new(side.address));
+    }
+    crowd(&everybody::PLAN, ours, theirs)
+}
+
+/// The crowd's answers are the same, whoever takes over from whom meanwhile.
+#[test]
+fn a_crowd_of_laravel_does_not_notice_reloads() {
+    for way in [&RUNTIME, &OCTANE, &FRANKENPHP] {
+        beside_the_oracle(way, "file", |server, ours, theirs| {
+            while_reloading(server, || everybody(ours, theirs))
+        });
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use self::pages::{login, note, walk};
 use self::plan::PLAN;
 use crate::crowd::{crowd, names};
 use crate::guide::console_workers;
+use crate::reloads::while_reloading;
 use samovar_testkit::Postgres;
 use samovar_testkit::copy::copy_of;
 use samovar_testkit::masks::{Rule, Side};
@@ -144,34 +145,45 @@ fn shop_messages_are_consumed_beside_http() {
 
 fn walks(model: Model) {
     let (ours, theirs) = (Shop::install(None), Shop::install(None));
-    let steps = side_by_side(&ours, &theirs, model, |a, b| compare(walk, RULES, a, b));
+    let steps = side_by_side(&ours, &theirs, model, |_, a, b| compare(walk, RULES, a, b));
     println!("{steps} pages equal");
 }
 
 fn walks_on_postgresql(model: Model) {
     let cluster = Postgres::with(&["ours", "theirs"]);
     let [ours, theirs] = ["ours", "theirs"].map(|name| Shop::install(Some(&cluster.url(name))));
-    let steps = side_by_side(&ours, &theirs, model, |a, b| compare(walk, RULES, a, b));
+    let steps = side_by_side(&ours, &theirs, model, |_, a, b| compare(walk, RULES, a, b));
     println!("{steps} pages equal");
 }
 
 fn crowds(model: Model) {
     let (ours, theirs) = (Shop::install(None), Shop::install(None));
-    let answers = side_by_side(&ours, &theirs, model, |a, b| crowd(&PLAN, a, b));
+    let answers = side_by_side(&ours, &theirs, model, |_, a, b| crowd(&PLAN, a, b));
     println!("{answers} answers equal");
+}
+
+/// The crowd's answers are the same, whoever takes over from whom meanwhile.
+#[test]
+fn a_crowd_in_the_shop_does_not_notice_reloads() {
+    for model in [Model::Script, Model::Resident, Model::Checkpoint] {
+        let (ours, theirs) = (Shop::install(None), Shop::install(None));
+        side_by_side(&ours, &theirs, model, |server, a, b| {
+            while_reloading(server, || crowd(&PLAN, a, b))
+        });
+    }
 }
 
 fn side_by_side(
     ours: &Shop,
     theirs: &Shop,
     model: Model,
-    check: impl Fn(&Side, &Side) -> usize,
+    check: impl Fn(&Server, &Side, &Side) -> usize,
 ) -> usize {
     let (server, oracle) = (ours.serve(model), Oracle::start(&theirs.public()));
     let side = Side { address: server.address(), folder: ours.path(), own: server.folder() };
     let their_side =
         Side { address: oracle.address(), folder: theirs.path(), own: oracle.folder() };
-    let checked = check(&side, &their_side);
+    let checked = check(&server, &side, &their_side);
     let status = server.status();
     assert_eq!(status["worker_restarts_total"], 0, "{status}\n{}", server.log());
     server.stop();

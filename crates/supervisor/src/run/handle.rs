@@ -27,8 +27,8 @@ pub enum Command {
     ScriptsWait,
     /// Boot the application anew, and let that take over.
     Reload(Reload),
-    /// The front drains: console workers may leave meanwhile.
-    StopConsoles,
+    /// The front drains: console workers may leave meanwhile, and nothing new is begun.
+    Draining,
     /// The front is drained: end the workers, the template and [`run`](super::run).
     Stop,
 }

@@ -225,13 +225,15 @@ impl Pool {
             self.template = None;
             self.consoles.template_died();
             self.tell(Event::TemplateDied);
-            if self.ready != Readiness::Ready && self.standing == Standing::Hold
-                || self.ready == Readiness::Starting
-            {
-                return Err(Failed::Template { status });
-            }
-            if self.standing == Standing::Serve && !ground.is_stopping {
-                warn!(pid, "template {}", describe(status));
+            match self.standing {
+                Standing::Hold => return Err(Failed::Template { status }),
+                Standing::Serve if self.ready == Readiness::Starting => {
+                    return Err(Failed::Template { status });
+                }
+                Standing::Serve if !ground.is_stopping => {
+                    warn!(pid, "template {}", describe(status));
+                }
+                Standing::Serve | Standing::Retire => {}
             }
             return Ok(true);
         }

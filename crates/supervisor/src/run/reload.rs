@@ -31,24 +31,9 @@ impl std::fmt::Debug for Reload {
 
 impl Supervisor {
     pub(super) fn begin_reload(&mut self, reload: Reload) {
-        let refusal = if self.ground.is_stopping || self.stop_requests > 0 {
-            Some("the server is stopping".to_owned())
-        } else if self.coming.is_some() {
-            Some("another reload has not ended yet".to_owned())
-        } else if self.serving().is_none_or(|pool| pool.ready != Readiness::Ready) {
-            Some("the server itself has not booted yet".to_owned())
-        } else if self.pools.len() >= GENERATIONS_MAX || self.free_cells().is_empty() {
-            Some(
-                "workers of earlier generations are still busy with their requests\n\
-                 hint: `timeouts.drain` says for how long they may be"
-                    .to_owned(),
-            )
-        } else {
-            None
-        };
-        if let Some(why) = refusal {
+        if let Some(why) = self.refusal() {
             warn!(why, "no reload");
-            (reload.done)(Err(why));
+            (reload.done)(Err(why.to_owned()));
             return;
         }
         let number = self.generation + 1;
@@ -56,6 +41,30 @@ impl Supervisor {
         let lives = self.ground.lives.clone();
         self.pools.push(Pool::new(number, *reload.settings, Standing::Hold, lives));
         self.coming = Some(reload.done);
+    }
+
+    /// Why there can be no reload now.
+    fn refusal(&self) -> Option<&'static str> {
+        let is_full = self.free_cells().is_empty();
+        if self.is_ending {
+            Some("the server is stopping")
+        } else if self.coming.is_some() {
+            Some("another reload has not ended yet")
+        } else if self.serving().is_none_or(|pool| pool.ready != Readiness::Ready) {
+            Some("the server itself has not booted yet")
+        } else if is_full && self.pools.len() == 1 {
+            Some(
+                "there is no room for a worker more: all of the 256 serve\n\
+                 hint: restart the server with fewer `workers`",
+            )
+        } else if is_full || self.pools.len() >= GENERATIONS_MAX {
+            Some(
+                "workers of earlier generations are still busy with their requests\n\
+                 hint: `timeouts.drain` says for how long they may be",
+            )
+        } else {
+            None
+        }
     }
 
     /// Lets the new generation take over when it is up, or gives it up.
