@@ -48,6 +48,7 @@ fn a_console_is_the_command_line_and_shares_opcache_with_requests() {
     assert_eq!(facts["sapi"], json!(["cli", "cli"]));
     assert_eq!(facts["argv"], json!(["facts", "two words", "-v"]));
     assert_eq!(facts["argc"], 4);
+    assert_eq!(facts["who"], json!(["facts", "1"]));
     assert_eq!(facts["cwd"], json!(server.folder().canonicalize().unwrap()));
     assert_eq!(facts["self"], "console");
     assert_eq!(facts["limits"], json!(["0", "-1", "0"]));

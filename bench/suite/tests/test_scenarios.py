@@ -5,8 +5,8 @@ import pathlib
 import tempfile
 import unittest
 
-from scenarios import bootstrap, growth, preload, psr7, recycle
-from suite import scenario
+from scenarios import bootstrap, deploy, growth, preload, psr7, recycle
+from suite import deploys, scenario
 
 
 def server(title, cpu=None, rate=1000.0, error=None, **more):
@@ -26,6 +26,17 @@ def raw(results, **settings):
 
 def record(**servers):
     return {"description": "an application", "servers": servers}
+
+
+def turn(max_ms, new_after, bad, io=0, hung=0, weighed=False, pss_kib=None):
+    """A turn of bench/scenarios/deploy.py, with 100 good answers."""
+    errors = {"connect": 0, "io": io, "status": sum(bad.values()), "timeout": 0, "incomplete": 0}
+    done = {"release": "r1", "command_s": new_after / 2, "new_after_s": new_after, "old_afterwards": 1} \
+        if new_after else None
+    page = {"p50": 1000, "p99": 2000, "max": max_ms * 1000}
+    return {"requests": 100, "statuses": {"200": 100, **bad}, "errors": errors, "hung": hung, "weighed": weighed,
+            "pss_kib": pss_kib, "deploy": done,
+            "classes": {"page": {"latency_us": page}, "slow": {"latency_us": {"max": (300 + max_ms) * 1000}}}}
 
 
 def cells(table, title):
@@ -103,8 +114,24 @@ class Tables(unittest.TestCase):
         self.assertEqual(cells(table, "resident")[1:], ["8.0", "7.0–9.0", "3"])
         self.assertIn("gone", cells(table, "checkpoint")[1])
 
+    def test_a_deploy_s_lost_requests_count_and_its_weighed_latencies_do_not(self):
+        rounds = [turn(10, 0.2, {"502": 3}), turn(30, 0.4, {}, io=2, hung=1),
+                  turn(900, 9.0, {"502": 1}, weighed=True, pss_kib={"before": 1024, "greatest": 2048})]
+        table = deploy.table(raw({"deploy": {"description": "a page", "servers": {
+            "reload": {"title": "reload", "error": "gone", "rounds": rounds},
+            "none": {"title": "none", "error": None, "rounds": [turn(10, None, {})]},
+            "broken": {"title": "broken", "error": "does not start", "rounds": []}}}}, rate=150, deploys=2))
+        row = cells(table, "reload (then an error, see below)")
+        self.assertEqual(row[1:3], ["307", "7: 4 × 502, 1 × hung, 2 × io"])
+        self.assertEqual(row[3:7], ["1.00", "2.00", "20.0 (10.0–30.0)", "330"])
+        self.assertEqual(row[7:], ["0.150 (0.100–0.200)", "0.300 (0.200–0.400)", "3", "1.0 → 2.0"])
+        self.assertIn("- reload: **error**: gone", table)
+        row = cells(table, "none")
+        self.assertEqual((row[2], row[7:]), ("0", ["–"] * 4))
+        self.assertIn("does not start", cells(table, "broken")[1])
+
     def test_an_interrupted_run_says_so(self):
-        for made in (bootstrap, preload, psr7, growth, recycle):
+        for made in (bootstrap, deploy, preload, psr7, growth, recycle):
             self.assertIn("Interrupted", made.table({**raw({}), "complete": False}))
 
 
@@ -128,6 +155,9 @@ class Inputs(unittest.TestCase):
             self.assertTrue(scenario.workload(folder).entry(entry).is_file(), folder)
         for _, _, folder, entry, _ in recycle.BIRTHS:
             self.assertTrue(scenario.workload(folder).entry(entry).is_file(), folder)
+        for way in deploys.WAYS.values():
+            entry = way.model if way.model in ("resident", "checkpoint") else "fpm"
+            self.assertTrue(scenario.workload(deploy.APP).entry(entry).is_file(), way.title)
 
     def test_a_growth_limit_is_so_many_requests_worth(self):
         self.assertEqual(recycle.growth_bytes(300), 30_000_000)

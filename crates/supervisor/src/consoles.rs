@@ -99,12 +99,13 @@ impl Consoles {
         }
     }
 
-    /// Starts, asks and kills what is due. `elsewhere`: processes of a command that another generation still has.
+    /// Starts, asks and kills what is due. `elsewhere`: whether another generation still has a process of that
+    /// name and number.
     pub(crate) fn settle(
         &mut self,
         template: Option<&Template>,
         ready: bool,
-        elsewhere: &dyn Fn(&str) -> usize,
+        elsewhere: &dyn Fn(&str, usize) -> bool,
     ) {
         let now = Instant::now();
         let look = now >= self.memory_at;
@@ -115,7 +116,9 @@ impl Consoles {
         let memory = |pid| if look { os::resident_bytes(pid) } else { 0 };
         for action in self.machine.settle(now, ready && template.is_some(), memory, elsewhere) {
             match action {
-                Action::Start { command, life } => self.start(template, command, life),
+                Action::Start { command, number, life } => {
+                    self.start(template, command, number, life);
+                }
                 Action::Ask { pid, why } => {
                     info!(pid, "a console worker is asked to leave: {why}");
                     os::terminate(pid);
@@ -131,11 +134,11 @@ impl Consoles {
         }
     }
 
-    fn start(&mut self, template: Option<&Template>, command: usize, life: u32) {
+    fn start(&mut self, template: Option<&Template>, command: usize, number: usize, life: u32) {
         let command = self.machine.command(command);
         let begun = template.map(|template| {
             let (reader, writer) = os::pipe()?;
-            template.start_console(life, command, &writer)?;
+            template.start_console(life, number, command, &writer)?;
             log_output(command.name.clone(), reader)
         });
         match begun {
@@ -168,9 +171,12 @@ impl Consoles {
 
     /// Whether the process was a console worker.
     pub(crate) fn ended(&mut self, pid: i32, status: i32) -> bool {
-        let Some(name) = self.machine.ended(pid, Instant::now()) else { return false };
+        let Some((name, asked_to)) = self.machine.ended(pid, Instant::now()) else { return false };
         let how = describe(status);
-        if status == 0 {
+        // Not every command has a handler for SIGTERM.
+        let obeyed =
+            asked_to && libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGTERM;
+        if status == 0 || obeyed {
             info!(name, pid, "a console worker {how}");
         } else {
             warn!(name, pid, "a console worker {how}");
@@ -192,11 +198,12 @@ impl Consoles {
         self.machine.hurry(why, Instant::now());
     }
 
-    /// Names of the commands whose processes are there or on their way, one per process.
-    pub(crate) fn living(&self) -> Vec<String> {
+    /// Name and number of each process that is there or on its way.
+    pub(crate) fn living(&self) -> Vec<(String, usize)> {
         let places = self.machine.places().iter();
         let living = places.filter(|place| place.state() != ConsoleState::Waiting);
-        living.map(|place| self.machine.command(place.command).name.clone()).collect()
+        let name = |place: &places::Place| self.machine.command(place.command).name.clone();
+        living.map(|place| (name(place), place.number)).collect()
     }
 
     pub(crate) fn are_gone(&self) -> bool {

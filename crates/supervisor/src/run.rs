@@ -183,13 +183,16 @@ impl Supervisor {
         Ok(())
     }
 
-    /// A console command never has more processes than its `count`, those of older generations included.
+    /// A console worker begins when its predecessor has left.
     fn settle_consoles(&mut self) {
-        let living: Vec<Vec<String>> = self.pools.iter().map(|p| p.consoles.living()).collect();
+        let living: Vec<Vec<(String, usize)>> =
+            self.pools.iter().map(|p| p.consoles.living()).collect();
         for (at, pool) in self.pools.iter_mut().enumerate() {
             let others = living.iter().enumerate().filter(|(other, _)| *other != at);
-            let names: Vec<&String> = others.flat_map(|(_, names)| names).collect();
-            pool.settle_consoles(&|name| names.iter().filter(|n| **n == name).count());
+            let theirs: Vec<&(String, usize)> = others.flat_map(|(_, living)| living).collect();
+            pool.settle_consoles(&|name, number| {
+                theirs.iter().any(|their| their.0 == name && their.1 == number)
+            });
         }
     }
 

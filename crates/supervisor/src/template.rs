@@ -116,10 +116,12 @@ impl Template {
     pub(crate) fn start_console(
         &self,
         life: u32,
+        number: usize,
         command: &Console,
         output: &OwnedFd,
     ) -> io::Result<()> {
-        let mut order = format!("console\0{life}\0{}", command.folder.display());
+        let Console { name, folder, .. } = command;
+        let mut order = format!("console\0{life}\0{name}\0{number}\0{}", folder.display());
         for word in &command.command {
             order.push('\0');
             order.push_str(word);

@@ -16,6 +16,7 @@ pub mod order;
 pub mod php;
 mod postgres;
 mod process;
+mod redis;
 mod server;
 pub mod visitor;
 mod wait;
@@ -25,6 +26,7 @@ pub use mariadb::MariaDb;
 pub use multipart::{BOUNDARY, Multipart};
 pub use oracle::{Oracle, nginx_version};
 pub use postgres::Postgres;
+pub use redis::Redis;
 pub use server::{Server, Start, ini};
 pub use wait::{WATCHDOG, eventually};
 

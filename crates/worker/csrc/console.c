@@ -103,8 +103,17 @@ static int activate(void) {
     return SUCCESS;
 }
 
+/* Who it is (console.rs): not among the variables that the template has found. */
+static const char *const identity[] = {"SAMOVAR_CONSOLE_NAME", "SAMOVAR_CONSOLE_NUMBER"};
+
 static void register_variables(zval *array) {
     samovar_register_variables(array); /* The environment; there is no request. */
+    for (size_t i = 0; i < sizeof identity / sizeof identity[0]; i++) {
+        const char *value = getenv(identity[i]);
+        if (value) {
+            php_register_variable(identity[i], value, array);
+        }
+    }
     php_register_variable("PHP_SELF", arguments[0], array);
     php_register_variable("SCRIPT_NAME", arguments[0], array);
     php_register_variable("SCRIPT_FILENAME", arguments[0], array);

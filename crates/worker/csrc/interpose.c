@@ -242,7 +242,9 @@ int open(const char *path, int flags, ...) {
     mode_t mode = mode_of(flags, more);
     va_end(more);
     note_opened(path, flags);
-    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+    samovar_survey_note(fd);
+    return fd;
 }
 
 int openat(int folder, const char *path, int flags, ...) {
@@ -251,7 +253,9 @@ int openat(int folder, const char *path, int flags, ...) {
     mode_t mode = mode_of(flags, more);
     va_end(more);
     note_opened(path, flags);
-    return (int)syscall(SYS_openat, folder, path, flags, mode);
+    int fd = (int)syscall(SYS_openat, folder, path, flags, mode);
+    samovar_survey_note(fd);
+    return fd;
 }
 
 int open64(const char *path, int flags, ...) __attribute__((alias("open")));
@@ -408,12 +412,14 @@ __sighandler_t signal(int number, __sighandler_t handler) {
 unsigned alarm(unsigned seconds) {
     ORIGINAL(alarm)
     NOTE(timers_changed);
+    samovar_survey_note(SURVEY_TIMER);
     return original(seconds);
 }
 
 int setitimer(__itimer_which_t which, const struct itimerval *value, struct itimerval *former) {
     if (which != ITIMER_PROF) {
         NOTE(timers_changed);
+        samovar_survey_note(SURVEY_TIMER);
     } else if (samovar_survivors) {
         /* The time limit's, which PHP itself sets too: set_time_limit(), and after a time-out. */
         samovar_survivors->timer.known = false;
@@ -434,6 +440,17 @@ int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t 
     ORIGINAL(posix_spawnp)
     samovar_survey_note(SURVEY_CHILD);
     return original(pid, file, actions, attributes, argv, envp);
+}
+
+/* The C library makes its pipe and its process where nothing of ours is called. */
+FILE *popen(const char *command, const char *mode) {
+    ORIGINAL(popen)
+    FILE *stream = original(command, mode);
+    if (stream) {
+        samovar_survey_note(fileno(stream));
+        samovar_survey_note(SURVEY_CHILD);
+    }
+    return stream;
 }
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg) {

@@ -62,22 +62,31 @@ void samovar_survey_begin(void) {
     surveying = true;
 }
 
+static uint32_t place_of(int fd) {
+    uint32_t i = 0;
+    while (i < place_count && places[i].fd != fd) {
+        i++;
+    }
+    return i;
+}
+
 void samovar_survey_note(int fd) {
-    if (!surveying || place_count == PLACES_MAX || !EG(current_execute_data)) {
+    if (!surveying || fd == -1 || !EG(current_execute_data)) {
         return;
     }
-    places[place_count].fd = fd;
-    snprintf(places[place_count++].line, WHERE, "%s:%u", zend_get_executed_filename(),
+    const uint32_t i = place_of(fd);
+    if (i == PLACES_MAX) {
+        return;
+    }
+    place_count = MAX(place_count, i + 1);
+    places[i].fd = fd;
+    snprintf(places[i].line, WHERE, "%s:%u", zend_get_executed_filename(),
              zend_get_executed_lineno());
 }
 
 static const char *where(int fd) {
-    for (uint32_t i = place_count; i-- > 0;) {
-        if (places[i].fd == fd) {
-            return places[i].line;
-        }
-    }
-    return "";
+    const uint32_t i = place_of(fd);
+    return i < place_count ? places[i].line : "";
 }
 
 /* ---- findings ------------------------------------------------------------------------------ */
@@ -265,7 +274,7 @@ static void look_at_timers(int *fall) {
     getitimer(ITIMER_REAL, &real);
     getitimer(ITIMER_VIRTUAL, &virtual);
     if (timerisset(&real.it_value) || timerisset(&virtual.it_value)) {
-        report(fall, "timer", FALL_SCRIPT, "a running timer", "",
+        report(fall, "timer", FALL_SCRIPT, "a running timer", where(SURVEY_TIMER),
                "set alarms below the checkpoint: one cannot be set back");
     }
 }

@@ -4,7 +4,7 @@
 //! `fork INDEX INCARNATION any|boot|script` comes in; `ready VERSION MODEL`, `forked INDEX INCARNATION PID`,
 //! `died INDEX INCARNATION PID STATUS`, `failed INDEX INCARNATION ERROR` and `boot-failed` go out, and from the image process
 //! `image MODE BYTES REGIONS BOOT_US` and `finding KIND ACTION WHAT WHERE ADVICE` (separated by tabs).
-//! Console workers: `console LIFE FOLDER SCRIPT ARGUMENT …` (separated by zero bytes, with the pipe for the output)
+//! Console workers: `console LIFE NAME NUMBER FOLDER SCRIPT ARGUMENT …` (separated by zero bytes, with the pipe for the output)
 //! comes in; `console-forked LIFE PID`, `console-failed LIFE ERROR` and `console-died PID STATUS` go out. The channel's
 //! end is the end of the template: it stops its workers and leaves.
 //!

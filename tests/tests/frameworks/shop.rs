@@ -16,7 +16,7 @@ use samovar_testkit::copy::copy_of;
 use samovar_testkit::masks::{Rule, Side};
 use samovar_testkit::visitor::Visitor;
 use samovar_testkit::walk::compare;
-use samovar_testkit::{Oracle, Server, Start, eventually, workspace};
+use samovar_testkit::{Oracle, Redis, Server, Start, eventually, workspace};
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
@@ -140,6 +140,36 @@ fn shop_messages_are_consumed_beside_http() {
         let log = server.stop();
         assert!(log.contains("Consuming messages from transport"), "{log}");
         assert!(!log.contains("has not left within"), "{log}");
+    }
+}
+
+/// Another queue than the database, by one line of the environment.
+#[test]
+fn shop_messages_are_consumed_from_redis() {
+    for model in [Model::Script, Model::Resident, Model::Checkpoint] {
+        let redis = Redis::start();
+        // As the guide has it: to Redis each consumer is somebody of its own.
+        let options = "stream=messages&consumer=consumer${SAMOVAR_CONSOLE_NUMBER:-0}";
+        let dsn = format!("redis://{}?{options}", redis.socket().display());
+        let shop = Shop::with(&format!("MESSENGER_TRANSPORT_DSN=\"{dsn}\"\n"));
+        let config = "[[worker]]\ncommand = 'messenger:consume async -n'\ncount = 2\n";
+        let server = shop.serve_with(model, config);
+        let mut visitor = Visitor::new(server.address());
+        login(&mut visitor, "bob");
+        for text in ["The first note", "The second note", "The third note"] {
+            note(&mut visitor, text, text, None);
+        }
+        eventually("all notes are read", || {
+            let notes = visitor.get("/notes.json").text();
+            (notes.matches("\"read\":true").count() == 3).then_some(())
+        });
+        eventually("both consumers", || {
+            let told = redis.ask(&["XINFO", "CONSUMERS", "messages", "symfony"]);
+            ["consumer1", "consumer2"].iter().all(|name| told.contains(name)).then_some(())
+        });
+        let status = server.status();
+        assert_eq!(status["worker_restarts_total"], 0, "{status}\n{}", server.log());
+        server.stop();
     }
 }
 

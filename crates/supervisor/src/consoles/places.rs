@@ -61,8 +61,8 @@ impl ConsoleState {
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Ask the template for a process of this command.
-    Start { command: usize, life: u32 },
+    /// Ask the template for a process of this command, the `number`th.
+    Start { command: usize, number: usize, life: u32 },
     /// SIGTERM, and why.
     Ask { pid: i32, why: &'static str },
     /// SIGKILL: it had its time.
@@ -81,6 +81,8 @@ enum Life {
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) command: usize,
+    /// From 1 to the command's `count`.
+    pub(crate) number: usize,
     life: Life,
     short_lives: u32,
     pub(crate) restarts: u64,
@@ -116,8 +118,9 @@ pub(crate) struct Places {
 
 impl Places {
     pub(crate) fn new(commands: Vec<Console>, now: Instant) -> Places {
-        let place = |command| Place {
+        let place = |command, number| Place {
             command,
+            number,
             life: Life::Waiting { until: now },
             short_lives: 0,
             restarts: 0,
@@ -125,7 +128,7 @@ impl Places {
         let all = commands
             .iter()
             .enumerate()
-            .flat_map(|(index, c)| std::iter::repeat_n(place(index), c.count))
+            .flat_map(|(index, c)| (1..=c.count).map(move |number| place(index, number)))
             .collect();
         Places { commands, all, next_life: 1, stopping: None }
     }
@@ -162,8 +165,8 @@ impl Places {
         }
     }
 
-    /// The name of the command whose process this was, if it was one's.
-    pub(crate) fn ended(&mut self, pid: i32, now: Instant) -> Option<&str> {
+    /// The name of the command whose process this was, if it was one's, and whether it was asked to leave.
+    pub(crate) fn ended(&mut self, pid: i32, now: Instant) -> Option<(&str, bool)> {
         let place = self.all.iter_mut().find(|p| p.process().is_some_and(|(p, _)| p == pid))?;
         let since = place.process().map_or(now, |(_, since)| since);
         let asked_to = matches!(place.life, Life::Leaving { .. });
@@ -171,7 +174,7 @@ impl Places {
         place.short_lives = if short { place.short_lives.saturating_add(1) } else { 0 };
         place.restarts += u64::from(self.stopping.is_none());
         place.life = Life::Waiting { until: now + BACKOFF.after(place.short_lives) };
-        Some(&self.commands[place.command].name)
+        Some((&self.commands[place.command].name, asked_to))
     }
 
     /// Nobody waits for an answer any more: the template has died, or the server is in a hurry.
@@ -200,34 +203,31 @@ impl Places {
     }
 
     /// What follows from the state. `memory`: a process's resident bytes, asked for only where it counts. `elsewhere`:
-    /// processes of the command's name beside ours, which count as its own.
+    /// whether another generation still has a process of that name and number: ours waits for its end.
     pub(crate) fn settle(
         &mut self,
         now: Instant,
         template_ready: bool,
         memory: impl Fn(i32) -> u64,
-        elsewhere: impl Fn(&str) -> usize,
+        elsewhere: impl Fn(&str, usize) -> bool,
     ) -> Vec<Action> {
         let mut actions = Vec::new();
-        let mut room: Vec<usize> = self.commands.iter().map(|c| c.count).collect();
-        for place in &self.all {
-            if place.state() != ConsoleState::Waiting {
-                room[place.command] = room[place.command].saturating_sub(1);
-            }
-        }
-        for (room, command) in room.iter_mut().zip(&self.commands) {
-            *room = room.saturating_sub(elsewhere(&command.name));
-        }
         let may_start = template_ready && self.stopping.is_none();
         for place in &mut self.all {
             let command = &self.commands[place.command];
             match place.life {
-                Life::Waiting { until } if until <= now && may_start && room[place.command] > 0 => {
-                    room[place.command] -= 1;
+                Life::Waiting { until } if until <= now && may_start => {
+                    if elsewhere(&command.name, place.number) {
+                        continue;
+                    }
                     let life = self.next_life;
                     self.next_life = life.wrapping_add(1);
                     place.life = Life::Asked { life, since: now };
-                    actions.push(Action::Start { command: place.command, life });
+                    actions.push(Action::Start {
+                        command: place.command,
+                        number: place.number,
+                        life,
+                    });
                 }
                 // A template that does not answer must not hold up a stop.
                 Life::Asked { since, .. } if now - since >= ASK_LIMIT => {
@@ -289,7 +289,7 @@ mod tests {
             Bench { consoles: Places::new(vec![console], now), now }
         }
         fn settle(&mut self) -> Vec<Action> {
-            self.consoles.settle(self.now, true, SMALL, |_| 0)
+            self.consoles.settle(self.now, true, SMALL, |_, _| false)
         }
         /// Starts what is due; pids are 100 + life.
         fn start(&mut self) -> Vec<i32> {
@@ -307,29 +307,33 @@ mod tests {
             self
         }
         fn ended(&mut self, pid: i32) {
-            assert_eq!(self.consoles.ended(pid, self.now), Some("mail"));
+            let ended = self.consoles.ended(pid, self.now);
+            assert_eq!(ended.map(|(name, _)| name), Some("mail"));
         }
     }
 
     #[test]
-    fn processes_of_an_older_generation_count() {
+    fn processes_of_an_older_generation_are_waited_for() {
         let mut bench = Bench::new(3);
-        let beside = |n| move |_: &str| n;
-        assert_eq!(bench.consoles.settle(bench.now, true, SMALL, beside(3)), []);
-        let begun = bench.consoles.settle(bench.now, true, SMALL, beside(2));
-        assert_eq!(begun.len(), 1);
-        assert_eq!(
-            bench.consoles.settle(bench.now, true, SMALL, beside(2)),
-            [],
-            "one is on its way"
-        );
-        assert_eq!(bench.settle().len(), 2, "the others have left");
+        let settle = |bench: &mut Bench, still: &[usize]| -> Vec<usize> {
+            let there = |name: &str, number| name == "mail" && still.contains(&number);
+            let actions = bench.consoles.settle(bench.now, true, SMALL, there);
+            let number = |action: &Action| match *action {
+                Action::Start { number, .. } => number,
+                ref other => panic!("{other:?}"),
+            };
+            actions.iter().map(number).collect()
+        };
+        assert_eq!(settle(&mut bench, &[1, 2, 3]), [0usize; 0]);
+        assert_eq!(settle(&mut bench, &[1, 3]), [2]);
+        assert_eq!(settle(&mut bench, &[1, 3]), [0usize; 0], "it is on its way");
+        assert_eq!(settle(&mut bench, &[]), [1, 3]);
     }
 
     #[test]
     fn nothing_starts_before_the_template() {
         let mut bench = Bench::new(2);
-        assert_eq!(bench.consoles.settle(bench.now, false, SMALL, |_| 0), []);
+        assert_eq!(bench.consoles.settle(bench.now, false, SMALL, |_, _| false), []);
         assert_eq!(bench.start(), [101, 102]);
         assert_eq!(bench.settle(), [], "they run");
     }
@@ -381,7 +385,7 @@ mod tests {
     fn memory_is_a_limit() {
         let mut bench = Bench::new(1);
         bench.start();
-        let actions = bench.consoles.settle(bench.now, true, |_| 101 << 20, |_| 0);
+        let actions = bench.consoles.settle(bench.now, true, |_| 101 << 20, |_, _| false);
         assert!(matches!(actions[..], [Action::Ask { why, .. }] if why.contains("memory")));
     }
 

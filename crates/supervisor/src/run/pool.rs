@@ -118,8 +118,8 @@ impl Pool {
         Ok(())
     }
 
-    /// `elsewhere`: how many processes of a console command other generations still have.
-    pub(super) fn settle_consoles(&mut self, elsewhere: &dyn Fn(&str) -> usize) {
+    /// `elsewhere`: whether another generation still has a console worker of that name and number.
+    pub(super) fn settle_consoles(&mut self, elsewhere: &dyn Fn(&str, usize) -> bool) {
         let may_start = self.standing == Standing::Serve && self.ready != Readiness::Starting;
         self.consoles.settle(self.template.as_ref(), may_start, elsewhere);
     }

@@ -25,8 +25,9 @@ require_once '/usr/share/php/Symfony/Component/Translation/autoload.php';
 require_once '/usr/share/php/Symfony/Component/Validator/autoload.php';
 require_once '/usr/share/php/Symfony/Component/VarDumper/autoload.php';
 require_once '/usr/share/php/Symfony/Component/Yaml/autoload.php';
-// What a developer has, and lazy services before Symfony 7.
-foreach (['Bundle/DebugBundle', 'Bundle/WebProfilerBundle', 'Component/Stopwatch', 'Bridge/ProxyManager'] as $part) {
+// What a developer has, lazy services before Symfony 7, and another queue than the database.
+$more = ['Bundle/DebugBundle', 'Bundle/WebProfilerBundle', 'Component/Stopwatch', 'Bridge/ProxyManager'];
+foreach ([...$more, 'Component/Messenger/Bridge/Redis'] as $part) {
     $loader = "/usr/share/php/Symfony/$part/autoload.php";
     is_file($loader) && require_once $loader;
 }

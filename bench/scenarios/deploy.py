@@ -1,0 +1,197 @@
+#!/usr/bin/python3
+"""What a deploy costs the visitors: requests that are lost, and answers that are late.
+
+  bench/scenarios/deploy.py [--deploys 5] [--rate 150] [--output DIR]
+  bench/scenarios/deploy.py --ways checkpoint-reload,fpm-reload --deploys 2      does it work?
+
+Symfony's page at a constant rate, without coordinated omission. 4 of 100 requests wait for 300 ms first, so that a
+deploy finds some under way. A deploy makes the link `current` name a new release, whose caches are filled, as `ln -sfn`
+and `mv -T` do, and then:
+
+checkpoint, resident, script    samovar reload. The checkpoint's boot has shown the page once; the resident one has not,
+                                unless it is told to (--warmup /)
+restart                         samovar stop, and samovar serve again
+php-fpm, reload                 kill -USR2 of the master, as systemctl reload does: children are killed at once
+php-fpm, reload, waits          the same with process_control_timeout = 10s: the master waits for them
+php-fpm, link alone             no signal: nginx follows the link in each request ($realpath_root). What all releases
+                                share, here the framework, stays in opcache: with a vendor/ of each release's own the
+                                first answers take longer
+no deploy                       what the same load does where nothing happens
+
+The servers take turns, A B C, A B C, …: a turn is some seconds of load with one deploy in it, each with a release of
+its own. One turn more, with another deploy, is for memory: weighing takes CPU time, so that turn's latencies do not
+count. Its lost requests do.
+"""
+
+import pathlib
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from suite import figures, measure, releases, report, scenario  # noqa: E402: the suite is beside this folder
+from suite.deploys import WAYS, Served  # noqa: E402
+
+APP = scenario.SCENARIO_APPS / "deploy"
+DEPLOYS = 5
+RATE = 150
+SECONDS = 5
+# With 6 slow requests per second two are under way at a time: none of them may be what a page waits for.
+WORKERS = 8
+# A deploy begins after two seconds at the latest, and what it does must show in what is left.
+SECONDS_MIN = 3
+# What the plan has for them.
+START_SECONDS, BUILD_SECONDS = 4, 1
+PAGE, SLOW = "page", "slow"
+COLUMNS = ["deploy", "requests", "lost", "p50 ms", "p99 ms", "worst ms (min–max)", "slow, worst ms", "command s",
+           "new release after s", "old after new", "PSS MiB, before → greatest"]
+NOTE = ("A page's latencies: p50 and p99 are medians over the turns, worst is the median of the turns' slowest pages, "
+        "with the least and the greatest. Slow are the requests that wait for 300 ms. Command and new release count "
+        "from the switch of the link. Old after new: answers of the old release after the first one of the new.")
+
+
+def measure_all(lab, results):
+    workload = scenario.workload(APP)
+    scenario.need_packages(workload)
+    kinds = {key: WAYS[key].kind(key) for key in lab.asked.ways.split(",")}
+    all_served = [Served(lab, workload, WAYS[key], kind) for key, kind in kinds.items() if kind]
+    results["deploy"] = {"description": workload.description, "servers": {
+        served.kind.key: served.record for served in all_served}}
+    turns = lab.asked.deploys + 1
+    lab.progress.planned += len(all_served) * (START_SECONDS + turns * turn_seconds(lab)) + BUILD_SECONDS * (turns + 1)
+    try:
+        made = build_releases(lab, turns + 1)
+        for served in all_served:
+            lab.progress.step(f"{served.kind.key} starts", START_SECONDS)
+            attempt(lab, served, lambda: served.start(made[0]))
+        for number, release in enumerate(made[1:], 1):
+            weighed = number == turns
+            for served in all_served:
+                if served.record["error"]:
+                    continue
+                text = "memory" if weighed else f"deploy {number} of {lab.asked.deploys}"
+                lab.progress.step(f"{served.kind.key}: {text}", turn_seconds(lab))
+                time.sleep(measure.SETTLE_SECONDS)
+                attempt(lab, served, lambda: served.record["rounds"].append(served.turn(number, release, weighed)))
+    finally:
+        for served in all_served:
+            stop(served)
+
+
+def turn_seconds(lab):
+    return lab.asked.seconds + measure.SETTLE_SECONDS
+
+
+def build_releases(lab, count):
+    made = [lab.folder / "releases" / f"r{number}" for number in range(count)]
+    lab.progress.step(f"{count} releases are built", BUILD_SECONDS * count)
+    made[0].parent.mkdir()
+    for folder in made:
+        releases.build(APP, folder, folder.name)
+    return made
+
+
+def attempt(lab, served, step):
+    """What goes wrong with one server stands in its row, and the others go on."""
+    try:
+        step()
+    except (*scenario.ERRORS, subprocess.SubprocessError) as error:
+        scenario.note_error(lab.progress, served.kind.key, served.record, error)
+        stop(served)
+
+
+def stop(served):
+    if served.running is not None:
+        served.running.stop()
+        served.running = None
+
+
+def due(rounds):
+    """How many requests there should have been answers to."""
+    return sum(r["requests"] + sum(r["errors"].values()) + r["hung"] for r in rounds)
+
+
+def lost(rounds):
+    """Requests without a good answer by kind: a status as its number, the other errors by name, hung ones."""
+    kinds = {}
+    for r in rounds:
+        bad = {status: n for status, n in r["statuses"].items() if not 200 <= int(status) < 400}
+        errors = {name: n for name, n in r["errors"].items() if name != "status"}
+        for name, n in {**bad, **errors, "hung": r["hung"]}.items():
+            if n:
+                kinds[name] = kinds.get(name, 0) + n
+    return kinds
+
+
+def lost_words(rounds):
+    kinds = lost(rounds)
+    if not kinds:
+        return "0"
+    return f"{sum(kinds.values()):,}: " + ", ".join(f"{n:,} × {name}" for name, n in sorted(kinds.items()))
+
+
+def latency(rounds, group, name):
+    """One of a class's latencies in each turn."""
+    return figures.spread([figures.place(r, ("classes", group, "latency_us", name)) for r in rounds])
+
+
+def seconds_of(rounds, name):
+    """A time of the deploys: median with least and greatest."""
+    return report.with_spread(figures.spread([figures.place(r, ("deploy", name)) for r in rounds]))
+
+
+def with_spread_ms(found):
+    return report.with_spread({key: value / 1000 for key, value in found.items()} if found else None)
+
+
+def line(server):
+    counted = [r for r in server["rounds"] if not r["weighed"]]
+    if not counted:
+        return [server["title"], scenario.error_of(server), *[""] * (len(COLUMNS) - 2)]
+    title = server["title"] + (" (then an error, see below)" if server["error"] else "")
+    middle = lambda name: report.milliseconds((latency(counted, PAGE, name) or {}).get("median"))
+    deployed = [r["deploy"] for r in server["rounds"] if r["deploy"]]
+    return [title, f"{due(server['rounds']):,}", lost_words(server["rounds"]), middle("p50"), middle("p99"),
+            with_spread_ms(latency(counted, PAGE, "max")),
+            report.milliseconds((latency(counted, SLOW, "max") or {}).get("max")),
+            seconds_of(counted, "command_s"), seconds_of(counted, "new_after_s"),
+            str(sum(deploy["old_afterwards"] for deploy in deployed)) if deployed else "–",
+            weight_words(server["rounds"])]
+
+
+def weight_words(rounds):
+    found = next((r["pss_kib"] for r in rounds if r["pss_kib"]), None)
+    return f"{report.mebibytes(found['before'])} → {report.mebibytes(found['greatest'])}" if found else "–"
+
+
+def table(raw):
+    asked = raw["settings"]
+    parts = [scenario.heading(raw, "What a deploy costs the visitors")]
+    record = raw["results"].get("deploy")
+    if record:
+        late = [f"- {server['title']}: {scenario.error_of(server)}" for server in record["servers"].values()
+                if server["error"] and server["rounds"]]
+        parts += [f"{record['description']}. {asked['rate']} requests/s; deploys of each server: {asked['deploys']}, "
+                  f"and one for memory, each in {asked['seconds']:g} s of load.",
+                  report.table(COLUMNS, [line(server) for server in record["servers"].values()]), NOTE, "\n".join(late)]
+    return "\n\n".join(filter(None, parts))
+
+
+def main():
+    made = scenario.parser(__doc__, rounds=0)
+    made.set_defaults(workers=WORKERS)
+    add = made.add_argument
+    add("--deploys", type=scenario.positive, default=DEPLOYS, metavar="N", help="of each server: %(default)s")
+    add("--rate", type=scenario.positive, default=RATE, metavar="N", help="requests/s: %(default)s")
+    add("--seconds", type=float, default=SECONDS, metavar="N",
+        help=f"load around each deploy, {SECONDS_MIN} at least: %(default)s")
+    scenario.add_choice(made, "--ways", WAYS)
+    asked = made.parse_args()
+    if asked.seconds < SECONDS_MIN:
+        made.error(f"--seconds: {SECONDS_MIN} at least")
+    scenario.run("deploy", asked, measure_all, table)
+
+
+if __name__ == "__main__":
+    main()
