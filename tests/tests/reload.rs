@@ -254,7 +254,7 @@ fn a_release_that_does_not_boot_changes_nothing() {
     for model in &MODELS[1..] {
         let site = Site::new();
         site.says("one", *model).says("last", *model);
-        let server = site.serve().args(["--boot-timeout", "2s"]).start();
+        let server = site.serve().args(["--boot-timeout", "3s"]).start();
         assert!(server.get("/").text().starts_with("one "));
         let before = processes(&server);
         for (at, (php, expected)) in wrongs.iter().enumerate() {
@@ -404,7 +404,7 @@ fn generations_that_are_still_busy_are_limited() {
         let server = &server;
         let busy = || states(server).iter().filter(|s| *s == "busy").count();
         for _ in 0..7 {
-            scope.spawn(|| assert_eq!(server.get("/?ms=4000").status, 200));
+            scope.spawn(|| assert_eq!(server.get("/?ms=9000").status, 200));
             eventually("a busy worker", || (busy() == 1).then_some(()));
             server.reload().expect("a reload");
         }

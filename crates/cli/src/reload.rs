@@ -9,15 +9,25 @@ use anyhow::{Context, Result, anyhow, bail};
 use samovar_config::{Settings, Sources, needs_restart};
 use samovar_front::{FrontHandle, Next};
 use samovar_supervisor::{Command, Handle, Reload};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How long the command waits: the server's own limit is `timeouts.boot`, which is not known here.
 const RELOAD_LIMIT: Duration = Duration::from_mins(15);
 
+/// A person who waits for longer is told for what.
+const SILENCE: Duration = Duration::from_secs(1);
+
 /// Returns when the new generation serves.
 pub(crate) fn run(control: Option<PathBuf>) -> Result<()> {
     let path = control.map_or_else(samovar_config::discover_control, Ok)?;
+    if std::io::stderr().is_terminal() {
+        std::thread::spawn(|| {
+            std::thread::sleep(SILENCE);
+            eprintln!("samovar: the application boots; the old generation answers meanwhile …");
+        });
+    }
     let line = control::ask(&path, "reload", RELOAD_LIMIT)?;
     let answer: ReloadAnswer =
         serde_json::from_str(&line).context("the server's answer is not understood")?;

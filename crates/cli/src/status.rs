@@ -54,27 +54,42 @@ fn render(status: &Status) -> String {
     if let Some(image) = &s.image {
         render_image(image, &mut out);
     }
+    render_workers(s, &mut out);
+    if !s.consoles.is_empty() {
+        render_consoles(&s.consoles, &mut out);
+    }
+    out
+}
+
+/// With a column for the generation while there are several.
+fn render_workers(status: &Status, out: &mut String) {
+    let are_several = status.workers.iter().any(|w| w.generation != status.generation);
+    let generation =
+        |text: String| if are_several { format!("  {text:>10}") } else { String::new() };
     let _ = writeln!(
         out,
-        "\n{:>8}  {:<9} {:<10} {:>10} {:>9} {:>8}",
-        "PID", "STATE", "MODEL", "REQUESTS", "RSS", "AGE"
+        "\n{:>8}  {:<9} {:<10} {:>10} {:>9} {:>8}{}",
+        "PID",
+        "STATE",
+        "MODEL",
+        "REQUESTS",
+        "RSS",
+        "AGE",
+        generation("GENERATION".to_owned())
     );
-    for w in &s.workers {
+    for w in &status.workers {
         let _ = writeln!(
             out,
-            "{:>8}  {:<9} {:<10} {:>10} {:>6} MB {:>8}",
+            "{:>8}  {:<9} {:<10} {:>10} {:>6} MB {:>8}{}",
             w.pid,
             w.state,
             w.model,
             w.requests,
             w.rss_bytes / 1_000_000,
-            age(w.age_seconds)
+            age(w.age_seconds),
+            generation(w.generation.to_string())
         );
     }
-    if !s.consoles.is_empty() {
-        render_consoles(&s.consoles, &mut out);
-    }
-    out
 }
 
 fn render_consoles(consoles: &[Console], out: &mut String) {

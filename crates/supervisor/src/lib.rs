@@ -1,4 +1,4 @@
-//! The supervisor: one template, its workers, what to do when one of them dies.
+//! The supervisor: a template, its workers, what to do when one of them dies; and how the next template takes over.
 //!
 //! [`state`] decides (a pure state machine: events in, actions out), [`run`](mod@run) does what it says:
 //! processes, signals, the ring's repair. Console workers have the same pair: `consoles/places` decides, `consoles` does.
