@@ -412,8 +412,8 @@ fn generations_that_are_still_busy_are_limited() {
         assert!(why.contains("workers of earlier generations are still busy"), "{why}");
         assert_eq!(server.get("/").status, 200);
     });
-    eventually("they leave", || (states(&server).len() == 1).then_some(()));
-    server.reload().expect("a reload");
+    // Their templates may be a moment behind them.
+    eventually("a reload", || server.reload().ok());
     assert_eq!(generation(&server), 9);
     server.stop();
 }
