@@ -53,6 +53,7 @@ const INTERPOSED: &[&str] = &[
     "openat",
     "openat64",
     "pipe",
+    "popen",
     "posix_spawn",
     "posix_spawnp",
     "prctl",
@@ -104,6 +105,8 @@ fn main() {
     let mut build = cc::Build::new();
     build.files(SOURCES.map(|file| format!("csrc/{file}")));
     build.opt_level(2).warnings(false).flag("-Wall").flag("-Wextra");
+    // What later compilers refuse by themselves.
+    build.flag("-Werror=implicit-function-declaration");
     // PHP's own headers are not clean under -Wextra.
     build.flag("-Wno-unused-parameter").flag("-Wno-sign-compare").flag("-Wno-clobbered");
     for flag in ask(&config, "--includes").split_whitespace() {
