@@ -322,15 +322,16 @@ fn rss_bytes(pid: i32) -> u64 {
 
 /// Asks the server at `path`; returns its line, which comes within `limit`.
 pub(crate) fn ask(path: &Path, command: &str, limit: Duration) -> Result<String> {
-    let what = || {
-        format!(
-            "cannot reach the server at `{}`\nhint: is it running? `--control SOCKET` names another",
+    let unreachable = |error: std::io::Error| {
+        anyhow::anyhow!(
+            "cannot reach the server at `{}`: {error}\n\
+             hint: is it running? `--control SOCKET` names another",
             path.display()
         )
     };
-    let mut server = UnixStream::connect(path).with_context(what)?;
+    let mut server = UnixStream::connect(path).map_err(unreachable)?;
     server.set_read_timeout(Some(limit))?;
-    writeln!(server, "{command}").with_context(what)?;
+    writeln!(server, "{command}").map_err(unreachable)?;
     let mut line = String::new();
     BufReader::new(server).read_line(&mut line).context("the server did not answer in time")?;
     Ok(line)

@@ -88,7 +88,7 @@ pub struct Settings {
     pub link_targets: Vec<PathBuf>,
     /// Folder for what does not fit into memory: absolute, exists.
     pub temp_dir: PathBuf,
-    /// Socket for `samovar status` and `samovar stop`; `None`: [`crate::default_control_path`].
+    /// Socket for `samovar status`, `reload` and `stop`; `None`: [`crate::default_control_path`].
     pub control: Option<PathBuf>,
     /// Worker processes, 1 to 256.
     pub workers: usize,

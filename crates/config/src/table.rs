@@ -163,8 +163,8 @@ pub static SETTINGS: &[Setting] = &[
         default: Preset::Derived(
             "`samovar-PORT.sock` in `$XDG_RUNTIME_DIR`, else in `/tmp/samovar-UID`",
         ),
-        doc: "Socket on which the server answers samovar status and samovar stop",
-        long: "PORT is that of the first address. status and stop find the socket by themselves \
+        doc: "Socket on which the server answers samovar status, reload and stop",
+        long: "PORT is that of the first address. status, reload and stop find the socket by themselves \
                while there is only one.",
         finish: Some(resolve::control),
         ..PLAIN
