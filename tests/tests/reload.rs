@@ -3,7 +3,7 @@
 use samovar_testkit::http::{Client, Request};
 use samovar_testkit::{Server, Start, eventually};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -84,9 +84,13 @@ fn processes(server: &Server) -> usize {
 }
 
 fn descendants(pid: i32) -> usize {
+    children(pid).into_iter().map(|child| 1 + descendants(child)).sum()
+}
+
+fn children(pid: i32) -> Vec<i32> {
     let text =
         std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    text.split_whitespace().filter_map(|p| p.parse().ok()).map(|p| 1 + descendants(p)).sum()
+    text.split_whitespace().filter_map(|p| p.parse().ok()).collect()
 }
 
 /// Nothing of an attempt is left: as many processes as before.
@@ -329,6 +333,29 @@ fn settings_are_read_again() {
     server.stop();
 }
 
+/// A proxy keeps its connections: what is said about it counts for its next request.
+#[test]
+fn trusted_proxies_count_on_open_connections_too() {
+    let site = Site::new();
+    site.release("one", "<?php Samovar\\serve(function () { echo $_SERVER['REMOTE_ADDR']; }, 0);");
+    let server = site.serve().args(["--access-log", "-"]).start();
+    let file = server.folder().join("samovar.toml");
+    let mut proxy = server.client();
+    let request = Request::get("/").header("X-Forwarded-For", "203.0.113.9");
+    for (settings, address) in [
+        ("", "127.0.0.1"),
+        ("trusted_proxies = ['127.0.0.0/8']", "203.0.113.9"),
+        ("trusted_proxies = ['10.0.0.0/8']", "127.0.0.1"),
+    ] {
+        std::fs::write(&file, settings).expect("a file");
+        server.reload().expect("a reload");
+        assert_eq!(proxy.request(&request).text(), address, "{settings}");
+        let logged = || server.stdout().lines().last().map(|l| l.starts_with(address));
+        eventually("the access log's line", || (logged() == Some(true)).then_some(()));
+    }
+    server.stop();
+}
+
 #[test]
 fn the_number_of_workers_may_change() {
     let site = Site::new();
@@ -420,10 +447,7 @@ fn generations_that_are_still_busy_are_limited() {
 
 /// Pids of the templates: the supervisor's own children.
 fn templates(server: &Server) -> Vec<i32> {
-    let pid = server.pid();
-    let text =
-        std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    text.split_whitespace().filter_map(|p| p.parse().ok()).collect()
+    children(server.pid())
 }
 
 #[test]
@@ -556,14 +580,11 @@ fn reloads_leave_nothing_behind() {
     let site = Site::new();
     site.says("one", MODELS[2]);
     let server = site.serve().start();
-    let descriptors = || {
-        let folder = format!("/proc/{}/fd", server.pid());
-        std::fs::read_dir(Path::new(&folder)).expect("a folder").count()
+    let count = |what: &str| {
+        let folder = format!("/proc/{}/{what}", server.pid());
+        std::fs::read_dir(folder).expect("a folder").count()
     };
-    let threads = || {
-        let folder = format!("/proc/{}/task", server.pid());
-        std::fs::read_dir(Path::new(&folder)).expect("a folder").count()
-    };
+    let (descriptors, threads) = (|| count("fd"), || count("task"));
     server.reload().expect("a reload");
     eventually("the old workers leave", || (states(&server).len() == 2).then_some(()));
     let before = processes(&server);

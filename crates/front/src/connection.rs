@@ -72,8 +72,6 @@ pub(crate) struct ConnectionState {
     pub(crate) peer_text: String,
     /// Ours, for `SERVER_ADDR`.
     pub(crate) local_text: String,
-    /// Whether the peer's `X-Forwarded-*` headers are believed.
-    pub(crate) is_trusted: bool,
     index: Cell<usize>,
     phase: Cell<Phase>,
     phase_since_ms: Cell<u64>,
@@ -92,15 +90,12 @@ pub(crate) struct ConnectionState {
 impl ConnectionState {
     fn new(shared: &Rc<Shared>, peer: SocketAddr, local: SocketAddr) -> ConnectionState {
         let (peer, local) = (canonical(peer), canonical(local));
-        let is_trusted =
-            crate::forwarded::is_trusted(&shared.setup().options.trusted_proxies, peer.ip());
         ConnectionState {
             shared: Rc::clone(shared),
             peer,
             local,
             peer_text: peer.ip().to_string(),
             local_text: local.ip().to_string(),
-            is_trusted,
             index: Cell::new(0),
             phase: Cell::new(Phase::Idle),
             phase_since_ms: Cell::new(shared.now_ms.get()),

@@ -4,7 +4,6 @@
 //! host and the port. From anybody else they reach PHP as plain headers, as with nginx, and change nothing.
 //! Lists are read from the right, because a proxy appends: what stands further left may be forged.
 
-use crate::connection::ConnectionState;
 use http::{HeaderMap, HeaderName};
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
@@ -20,21 +19,22 @@ const HOPS_MAX: usize = 32;
 /// What a trusted proxy claims; nothing, if there is none.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Claims {
+    /// The peer is such a proxy.
+    pub(crate) is_trusted: bool,
     pub(crate) address: Option<IpAddr>,
     pub(crate) is_https: Option<bool>,
     pub(crate) host: Option<String>,
     pub(crate) port: Option<u16>,
 }
 
-/// Whether `peer` is a trusted proxy.
-pub(crate) fn is_trusted(proxies: &[IpNet], peer: IpAddr) -> bool {
+fn is_trusted(proxies: &[IpNet], peer: IpAddr) -> bool {
     proxies.iter().any(|net| net.contains(&peer))
 }
 
-/// The claims of the connection's peer, if it is trusted.
-pub(crate) fn claims(connection: &ConnectionState, headers: &HeaderMap) -> Claims {
-    if connection.is_trusted {
-        read(&connection.shared.setup().options.trusted_proxies, headers)
+/// The claims of `peer`, if it is one of the proxies.
+pub(crate) fn claims(proxies: &[IpNet], peer: IpAddr, headers: &HeaderMap) -> Claims {
+    if is_trusted(proxies, peer) {
+        Claims { is_trusted: true, ..read(proxies, headers) }
     } else {
         Claims::default()
     }
@@ -44,7 +44,8 @@ fn read(proxies: &[IpNet], headers: &HeaderMap) -> Claims {
     let is_https = last(headers, &PROTO).map(|p| p.eq_ignore_ascii_case("https"));
     let host = last(headers, &HOST).filter(|h| !h.is_empty() && h.bytes().all(is_host_byte));
     let port = last(headers, &PORT).and_then(|p| p.parse().ok());
-    Claims { address: client(proxies, headers), is_https, host: host.map(str::to_owned), port }
+    let (address, host) = (client(proxies, headers), host.map(str::to_owned));
+    Claims { is_trusted: false, address, is_https, host, port }
 }
 
 /// The right-most address that is no trusted proxy; the left-most one if all are.

@@ -31,7 +31,7 @@ pub(crate) fn send(caller: &Caller<'_>, status: u16, lines: &Bytes) {
 fn takes(caller: &Caller<'_>) -> bool {
     let is_proxy = || {
         let headers = &caller.parts.headers;
-        caller.connection.is_trusted || PROXY_HEADERS.iter().any(|name| headers.contains_key(*name))
+        caller.trust.is_trusted || PROXY_HEADERS.iter().any(|name| headers.contains_key(*name))
     };
     let is_wanted = match caller.setup.options.early_hints {
         EarlyHints::Auto => !is_proxy(),

@@ -16,6 +16,7 @@ use line::Line;
 use samovar_ring::Ledger;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::net::IpAddr;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -129,11 +130,13 @@ impl Passage {
         connection: &Rc<ConnectionState>,
         parts: &Parts,
         id: &HeaderValue,
+        claimed: Option<IpAddr>,
     ) -> Passage {
         let shared = &connection.shared;
         shared.counters.requests.add(1);
         shared.counters.in_flight.add(1);
-        let line = shared.recorder.is_on().then(|| Box::new(Line::new(connection, parts, id)));
+        let line = || Box::new(Line::new(connection, parts, id, claimed));
+        let line = shared.recorder.is_on().then(line);
         Passage { connection: Rc::clone(connection), status: CLIENT_GONE, is_complete: false, line }
     }
 

@@ -3,7 +3,7 @@
 use crate::connection::ConnectionState;
 use crate::deliver::{self, AnswerBody};
 use crate::error_page::{self, Failure};
-use crate::forwarded;
+use crate::forwarded::{self, Claims};
 use crate::head::Caller;
 use crate::record::Passage;
 use crate::route::{Route, Script};
@@ -27,8 +27,12 @@ pub(crate) async fn serve(
     connection.begin_request();
     let (mut parts, body) = request.into_parts();
     let id = connection.shared.ids.of(parts.headers.get(X_REQUEST_ID));
-    let mut passage = Passage::begin(&connection, &parts, &id);
-    let mut response = match answer(&connection, &mut parts, body, &id, &mut passage).await {
+    let setup = connection.shared.setup();
+    let proxies = &setup.options.trusted_proxies;
+    let trust = forwarded::claims(proxies, connection.peer.ip(), &parts.headers);
+    let mut passage = Passage::begin(&connection, &parts, &id, trust.address);
+    let asker = Asker { connection: &connection, setup: &setup, id: &id, trust: &trust };
+    let mut response = match answer(&asker, &mut parts, body, &mut passage).await {
         Ok(response) => response,
         Err(failure) => {
             if failure.closes_connection() {
@@ -46,23 +50,29 @@ pub(crate) async fn serve(
     response.map(|body| body.carry(passage))
 }
 
+/// Who asks, and the setup by which that is answered.
+struct Asker<'a> {
+    connection: &'a Rc<ConnectionState>,
+    setup: &'a Setup,
+    id: &'a HeaderValue,
+    trust: &'a Claims,
+}
+
 async fn answer(
-    connection: &Rc<ConnectionState>,
+    asker: &Asker<'_>,
     parts: &mut Parts,
     body: Incoming,
-    id: &HeaderValue,
     passage: &mut Passage,
 ) -> Result<Response<AnswerBody>, Failure> {
     check(parts)?;
     if parts.uri.path() == "*" {
         return about_server(&parts.method);
     }
-    let shared = &connection.shared;
-    let setup = shared.setup();
+    let Asker { connection, setup, .. } = *asker;
     let path = parts.uri.path().as_bytes();
-    let route = setup.routes.route(&setup.site, path, shared.now_ms.get());
+    let route = setup.routes.route(&setup.site, path, connection.shared.now_ms.get());
     match &*route {
-        Route::Script(script) => run(connection, &setup, parts, body, script, id, passage).await,
+        Route::Script(script) => run(asker, parts, body, script, passage).await,
         Route::Static(file) => static_files::respond(file, parts),
         Route::Redirect(path) => redirect(path, parts.uri.query()),
         Route::Forbidden => Err(Failure::Forbidden),
@@ -72,14 +82,13 @@ async fn answer(
 }
 
 async fn run(
-    connection: &Rc<ConnectionState>,
-    setup: &Setup,
+    asker: &Asker<'_>,
     parts: &mut Parts,
     body: Incoming,
     script: &Script,
-    id: &HeaderValue,
     passage: &mut Passage,
 ) -> Result<Response<AnswerBody>, Failure> {
+    let Asker { connection, setup, id, trust } = *asker;
     let upload = if body.is_end_stream() {
         upload::Upload::None
     } else {
@@ -89,8 +98,7 @@ async fn run(
         // The answer may be there before the client has sent everything.
         connection.linger();
     }
-    let trust = forwarded::claims(connection, &parts.headers);
-    let caller = Caller { connection, setup, parts, script, id, trust: &trust };
+    let caller = Caller { connection, setup, parts, script, id, trust };
     let (answer, exchange) = submit::submit(&caller, upload, passage).await?;
     let is_head = parts.method == Method::HEAD;
     let recycled = std::mem::take(&mut parts.headers);

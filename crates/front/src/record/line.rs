@@ -7,6 +7,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Uri, Version, header};
 use samovar_ring::Ledger;
 use std::fmt::Write;
+use std::net::IpAddr;
 use std::time::{Duration, Instant, SystemTime};
 
 /// What a line of the log is made of.
@@ -27,8 +28,13 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn new(connection: &ConnectionState, parts: &Parts, id: &HeaderValue) -> Line {
-        let claimed = crate::forwarded::claims(connection, &parts.headers).address;
+    /// `claimed`: the client's address, by the word of a trusted proxy.
+    pub(super) fn new(
+        connection: &ConnectionState,
+        parts: &Parts,
+        id: &HeaderValue,
+        claimed: Option<IpAddr>,
+    ) -> Line {
         Line {
             started: Instant::now(),
             at: SystemTime::now(),
