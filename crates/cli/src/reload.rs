@@ -7,7 +7,7 @@ use crate::control::{self, ReloadAnswer};
 use crate::serve::{front_options, supervisor_settings};
 use anyhow::{Context, Result, anyhow, bail};
 use samovar_config::{Settings, Sources, needs_restart};
-use samovar_front::{FrontHandle, Next};
+use samovar_front::{FrontHandle, ValidOptions};
 use samovar_supervisor::{Command, Handle, Reload};
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -85,12 +85,12 @@ impl Reloader {
     }
 
     /// Everything that can be wrong before a process is started.
-    fn prepare(&self) -> Result<(samovar_supervisor::Settings, Next, Vec<String>)> {
+    fn prepare(&self) -> Result<(samovar_supervisor::Settings, ValidOptions, Vec<String>)> {
         let mut settings = self.sources.resolve().map_err(|problems| anyhow!("{problems}"))?;
         let restart = needs_restart(&self.first, &settings);
         settings.limits.queue_max = self.first.limits.queue_max;
         let program = samovar_config::locate_php(&settings)?;
-        let next = Next::new(front_options(&settings))?;
+        let next = ValidOptions::new(front_options(&settings))?;
         let restart = restart.into_iter().map(str::to_owned).collect();
         Ok((supervisor_settings(&settings, program), next, restart))
     }

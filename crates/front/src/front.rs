@@ -74,7 +74,7 @@ pub enum StartError {
 pub struct Front {
     listeners: Vec<TcpListener>,
     ring: Ring,
-    setup: Next,
+    setup: ValidOptions,
     link: SupervisorLink,
     recorder: Recorder,
     control: Arc<Control>,
@@ -91,28 +91,28 @@ struct Control {
     drains: AtomicBool,
     reopens: Arc<AtomicBool>,
     /// What a reload has put in the place of the setup.
-    next: Mutex<Option<Next>>,
+    next: Mutex<Option<ValidOptions>>,
     called: Notify,
 }
 
 /// Options that were found usable, with the site they name.
 #[derive(Debug)]
-pub struct Next {
+pub struct ValidOptions {
     options: FrontOptions,
     site: Site,
 }
 
-impl Next {
+impl ValidOptions {
     /// Looks whether a front could serve by these options.
-    pub fn new(options: FrontOptions) -> Result<Next, StartError> {
+    pub fn new(options: FrontOptions) -> Result<ValidOptions, StartError> {
         let site = site_of(&options)?;
-        Ok(Next { options, site })
+        Ok(ValidOptions { options, site })
     }
 }
 
 impl FrontHandle {
     /// Requests from now on are answered by other options. The access log and the ring stay what they are. Returns at once.
-    pub fn switch(&self, next: Next) {
+    pub fn switch(&self, next: ValidOptions) {
         *self.0.next() = Some(next);
         self.0.called.notify_one();
     }
@@ -162,12 +162,12 @@ impl Control {
     /// Whoever waits for it waits for the lock.
     fn switch(&self, shared: &Shared) {
         let mut next = self.next();
-        if let Some(Next { options, site }) = next.take() {
+        if let Some(ValidOptions { options, site }) = next.take() {
             shared.switch(Setup::new(options, site));
         }
     }
 
-    fn next(&self) -> MutexGuard<'_, Option<Next>> {
+    fn next(&self) -> MutexGuard<'_, Option<ValidOptions>> {
         self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -181,7 +181,7 @@ impl Front {
         options: FrontOptions,
         link: SupervisorLink,
     ) -> Result<(Front, FrontHandle), StartError> {
-        let setup = Next::new(options)?;
+        let setup = ValidOptions::new(options)?;
         let control = Arc::new(Control::default());
         let recorder = Recorder::start(
             &setup.options.access_log,

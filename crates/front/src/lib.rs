@@ -48,6 +48,6 @@ pub mod validate;
 mod tests;
 
 pub use counters::CountersSnapshot;
-pub use front::{Front, FrontHandle, Next, SWEEP, StartError};
+pub use front::{Front, FrontHandle, SWEEP, StartError, ValidOptions};
 pub use link::{FrontEvent, KillReason, SupervisorLink};
 pub use options::{AccessLog, AccessLogFormat, EarlyHints, FrontOptions, Limits, Timeouts};

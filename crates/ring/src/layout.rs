@@ -248,10 +248,9 @@ impl Model {
 }
 
 /// What the supervisor wants of a worker.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// Take requests.
-    #[default]
     Serve = 0,
     /// Get ready, and wait: another generation serves yet.
     Hold = 1,

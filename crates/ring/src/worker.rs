@@ -42,8 +42,6 @@ pub struct WorkerEnd {
     begun: bool,
     body_read: u64,
     answer_written: u64,
-    /// Of these, interim answers.
-    interim_written: u64,
     /// Lanes whose crew this worker has joined, a bit each.
     joined: u8,
 }
@@ -63,16 +61,7 @@ impl WorkerEnd {
         cell.hot_pages.store(0, Ordering::Relaxed);
         cell.rollbacks.store(0, Ordering::Relaxed);
         cell.leave.store(0, Ordering::Relaxed);
-        WorkerEnd {
-            ring,
-            index,
-            me,
-            begun: false,
-            body_read: 0,
-            answer_written: 0,
-            interim_written: 0,
-            joined: 0,
-        }
+        WorkerEnd { ring, index, me, begun: false, body_read: 0, answer_written: 0, joined: 0 }
     }
 
     fn cell(&self) -> &WorkerCell {
@@ -140,8 +129,7 @@ impl WorkerEnd {
                 cell.slot.store(slot.get() as u32 + 1, Ordering::Relaxed);
                 cell.state.store(WorkerState::Busy as u32, Ordering::Relaxed);
                 let submitted = self.slot(slot).asked.0.submitted_ns.load(Ordering::Relaxed);
-                (self.begun, self.body_read) = (false, 0);
-                (self.answer_written, self.interim_written) = (0, 0);
+                (self.begun, self.body_read, self.answer_written) = (false, 0, 0);
                 return Take::Request(slot, submitted);
             }
             self.report_state(WorkerState::Idle);
@@ -229,22 +217,23 @@ impl WorkerEnd {
     /// False: the answer has begun or has body bytes already, or this request has sent too much of the kind.
     #[must_use]
     pub fn put_interim(&mut self, slot: SlotIndex, status: u16, lines: &[u8]) -> bool {
-        let end = self.interim_written as usize + INTERIM_FRAME_BYTES + lines.len();
-        let is_late = self.begun || self.answer_written != self.interim_written;
-        if is_late || end > INTERIM_BYTES_MAX {
+        let cell = self.slot(slot);
+        let interim_bytes = &cell.told.0.interim_bytes;
+        let has_body = self.answer_written != u64::from(interim_bytes.load(Ordering::Relaxed));
+        let end = self.answer_written as usize + INTERIM_FRAME_BYTES + lines.len();
+        if self.begun || has_body || end > INTERIM_BYTES_MAX {
             return false;
         }
-        let mut frame = Vec::with_capacity(INTERIM_FRAME_BYTES + lines.len());
-        frame.extend_from_slice(&u32::from(status).to_le_bytes());
-        frame.extend_from_slice(&(lines.len() as u32).to_le_bytes());
-        frame.extend_from_slice(lines);
-        // It fits: the window is larger than all interim answers together.
+        let mut frame = [0; INTERIM_FRAME_BYTES];
+        frame[..4].copy_from_slice(&u32::from(status).to_le_bytes());
+        frame[4..].copy_from_slice(&(lines.len() as u32).to_le_bytes());
+        // They fit: the window is larger than all interim answers together.
         self.ring.area(slot, Part::Answer).write_at(self.answer_written, &frame);
+        let after = self.answer_written + frame.len() as u64;
+        self.ring.area(slot, Part::Answer).write_at(after, lines);
+        cell.answer.0.publish_written(end as u64);
+        interim_bytes.store(end as u32, Ordering::Release);
         self.answer_written = end as u64;
-        self.interim_written = self.answer_written;
-        let cell = self.slot(slot);
-        cell.answer.0.publish_written(self.answer_written);
-        cell.told.0.interim_bytes.store(end as u32, Ordering::Release);
         self.tell_front(slot);
         true
     }

@@ -93,17 +93,17 @@ pub(crate) fn kill(pid: i32) {
     signal(pid, libc::SIGKILL);
 }
 
+/// SIGTERM, likewise.
+pub(crate) fn terminate(pid: i32) {
+    signal(pid, libc::SIGTERM);
+}
+
 /// SIGKILL to a process we started and to all that it started, but for those that left its group.
 pub(crate) fn kill_group(pid: i32) {
     if pid > 1 {
         // SAFETY: no pointers; the negative pid names the group that `pid` leads.
         unsafe { libc::kill(-pid, libc::SIGKILL) };
     }
-}
-
-/// SIGTERM, likewise.
-pub(crate) fn terminate(pid: i32) {
-    signal(pid, libc::SIGTERM);
 }
 
 fn signal(pid: i32, signal: libc::c_int) {

@@ -158,7 +158,7 @@ impl Supervisor {
             }
             self.look_at_readiness(hooks);
             self.look_at_coming();
-            self.pools.iter_mut().for_each(|pool| pool.tell(Event::Tick));
+            self.tell_all(&Event::Tick);
         }
     }
 
@@ -172,8 +172,7 @@ impl Supervisor {
             let before = pool.state.template_restarts();
             let (standing, result) = (pool.standing, pool.turn(&self.ground));
             if standing == Standing::Serve && pool.state.template_restarts() > before {
-                self.generation += 1;
-                pool.number = self.generation;
+                self.count_generation(at);
             }
             self.survive(standing, result)?;
         }
@@ -181,6 +180,16 @@ impl Supervisor {
         let gone = self.pools.extract_if(.., |pool| pool.has_gone());
         self.gone = gone.fold(self.gone, |sum, pool| sum.with(&pool));
         Ok(())
+    }
+
+    /// Another template serves from now on, that of the pool there.
+    fn count_generation(&mut self, at: usize) {
+        self.generation += 1;
+        self.pools[at].number = self.generation;
+    }
+
+    fn tell_all(&mut self, event: &Event) {
+        self.pools.iter_mut().for_each(|pool| pool.tell(event.clone()));
     }
 
     /// A console worker begins when its predecessor has left.
@@ -265,8 +274,7 @@ impl Supervisor {
             match command {
                 Command::Kill { incarnation, reason } => {
                     warn!(incarnation, reason, "a worker is killed");
-                    let event = Event::Kill { incarnation };
-                    self.pools.iter_mut().for_each(|pool| pool.tell(event.clone()));
+                    self.tell_all(&Event::Kill { incarnation });
                 }
                 Command::ScriptsWait => {
                     let mut pools = self.pools.iter_mut();
@@ -303,8 +311,7 @@ impl Supervisor {
             }
             if !is_known {
                 // Perhaps a worker whose `forked` waits to be looked at.
-                let event = Event::WorkerDied { pid };
-                self.pools.iter_mut().for_each(|pool| pool.tell(event.clone()));
+                self.tell_all(&Event::WorkerDied { pid });
             }
         }
         Ok(())

@@ -216,11 +216,8 @@ int samovar_survey(void);
 void samovar_survey_kept(image_survivors *s);
 /* Remembers which line of PHP has opened `fd`, or starts what has no descriptor. Only while
  * booting. */
-enum {
-    SURVEY_THREAD = -2,
-    SURVEY_CHILD = -3,
-    SURVEY_TIMER = -4
-}; /* -1: there was no descriptor. */
+/* Not -1, which is no descriptor at all. */
+enum { SURVEY_THREAD = -2, SURVEY_CHILD = -3, SURVEY_TIMER = -4 };
 void samovar_survey_note(int fd);
 void samovar_survey_note_child(void);
 

@@ -32,7 +32,7 @@ impl std::fmt::Display for Failed {
             Failed::Io(error) => write!(to, "{error}"),
             Failed::Template { status } => write!(
                 to,
-                "the PHP process {} before it was ready\nhint: its messages stand above; \
+                "the PHP process {} before it was ready\nhint: its messages are in the server's log; \
                  check php.ini, --define and the extensions",
                 describe(*status)
             ),

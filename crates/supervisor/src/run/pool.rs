@@ -165,7 +165,7 @@ impl Pool {
     /// What the template has said since the last time.
     pub(super) fn read_template(&mut self, ground: &mut Ground) -> Result<(), Failed> {
         while let Some(template) = &mut self.template
-            && let Some(message) = template.receive()?
+            && let Some(message) = template.receive().inspect_err(|_| template.close())?
         {
             match message {
                 Message::Event(event) => self.tell(event),

@@ -93,9 +93,8 @@ impl Supervisor {
     }
 
     fn promote(&mut self, at: usize) {
-        self.generation += 1;
+        self.count_generation(at);
         let number = self.generation;
-        self.pools[at].number = number;
         let old = self.pools.iter().position(|p| p.standing == Standing::Serve);
         self.pools[at].serve(&self.ground);
         if let Some(old) = old {
