@@ -5,13 +5,17 @@ CARGO ?= cargo
 PHP_CONFIG ?= php-config8.2
 export PHP_CONFIG
 
-.PHONY: help run test build bench setup setup-test setup-bench lint unit model whole php php84 php84-next deny fuzz clean
+.PHONY: help run test build bench setup setup-test setup-bench lint unit model whole php php84 php84-next chaos \
+	chaos-rates visitors tested engine ledger nightly deny fuzz clean
 
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 run: build ## serve examples/hello on http://127.0.0.1:8080
 	target/release/samovar serve examples/hello/public --access-log -
+
+# Who tries it out in a container is root there.
+run: export SAMOVAR_ALLOW_ROOT = true
 
 test: setup-test lint unit model whole php ## all tests
 	@echo "all tests passed"
@@ -24,45 +28,96 @@ bench: build setup-bench ## servers side by side: CPU per request, latency, memo
 build: setup ## target/release/samovar and samovar-php
 	$(CARGO) build --release --locked -p samovar -p samovar-php
 
-setup:
+# The profile of the server that tests run; TESTED=release is what users run.
+TESTED ?= tested
+BINARY = $(CURDIR)/target/$(TESTED)/samovar
+
+tested: setup ## the server as `make test` runs it, in half of the time of `make build`
+	$(CARGO) build --profile $(TESTED) --locked -p samovar -p samovar-php
+
+whole chaos chaos-rates visitors engine ledger: export SAMOVAR_BIN = $(BINARY)
+php: export SAMOVAR_BINARY = $(BINARY)
+
+setup: ## install the Debian packages that the build needs
 	@scripts/setup.sh build
 
-setup-test:
+setup-test: ## those that the tests and linters need, too
 	@scripts/setup.sh test
 	@scripts/php-src.sh
 
-setup-bench:
+setup-bench: ## those that the benchmarks need
 	@scripts/setup.sh bench
 
-lint: ## formatting, clippy, clang-format
+lint: ## formatting and linters of Rust, C, shell, Python and PHP; the tree against its documents
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	clang-format --dry-run --Werror crates/worker/csrc/*.c crates/worker/csrc/*.h
+	find crates/worker/csrc -name '*.[ch]' -exec clang-format --dry-run --Werror {} +
+	shellcheck scripts/*.sh .ci/run
+	flake8 bench
+	find php examples bench -name vendor -prune -o -name var -prune -o -name '*.php' -print0 | \
+	    xargs -0 -n 1 -P 2 php -d display_errors=stderr -l >/dev/null
+	cd php && phpcs -q
+	phpcs -q -n --standard=PSR12 --ignore='*.blade.php,*/vendor/*,*/var/*' examples bench php/wordpress
+	$(TIDY)
 
 unit: ## tests inside the crates, and those of the benchmarks' own code
 	$(CARGO) test --workspace --locked --exclude samovar-tests
 	/usr/bin/python3 -m unittest discover --quiet -s bench/suite/tests -t bench
 
 model: ## the shared-memory protocol under the model checker
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --release --locked -p samovar-ring --lib model
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --release --locked -p samovar-ring -p samovar-shared --lib interleavings
 
-whole: build ## whole-server tests, beside nginx + php-fpm
-	$(CARGO) test --locked -p samovar-tests
+# Whether the tree is as its documents say; needs no server.
+TIDY = $(CARGO) test --quiet --locked -p samovar-tests --test tidy --
 
-php: build ## tests of the Composer package samovar/runtime
+# Runs a command, and fails if a server's process that it started is left afterwards.
+LEAVES_NOTHING = $(CARGO) run --quiet --locked -p samovar-testkit --bin leaves-nothing --
+CHAOS = $(LEAVES_NOTHING) $(CARGO) test --locked -p samovar-tests --test chaos --
+
+whole: tested ## whole-server tests, beside nginx + php-fpm; none of their processes may be left
+	$(LEAVES_NOTHING) $(CARGO) test --locked -p samovar-tests
+
+php: tested ## tests of the Composer package samovar/runtime
 	cd php && phpunit --colors=never --fail-on-skipped
 
-php84: ## tests of whole servers and of php/ with PHP 8.4, in a Debian 13 below /var/cache/samovar (needs root)
+php84: ## tests of whole servers and of php/ with PHP 8.4, in a Debian 13 below /var/cache/samovar (root, 3 GB)
 	scripts/second-root.sh trixie 8.4 make setup-test whole php
 
 php84-next: ## the same in Debian's testing, with what comes next: Symfony 7.4, Laravel 13, nginx 1.30
 	scripts/second-root.sh forky 8.4 make setup-test whole php
 
-deny: ## licences and sources of the dependencies (needs cargo-deny)
-	$(CARGO) deny --locked check licenses bans sources
+chaos: tested ## all that can go wrong, mixed, for minutes (CHAOS_SECONDS, CHAOS_SEED, CHAOS_ONLY, CHAOS_MODEL)
+	$(CHAOS) --ignored --test-threads 1 --nocapture all_kinds_mixed
 
-fuzz: ## a minute of fuzzing the front against hostile memory (needs cargo-fuzz and nightly)
+chaos-rates: tested ## good requests' p50 and p99, calm and beside ten crashes a second
+	$(CHAOS) --ignored --test-threads 1 --nocapture ten_crashes_a_second
+
+visitors: tested ## 100,000 visitors of connections that were opened above a checkpoint (OUTSIDE_REQUESTS, OUTSIDE_SEED)
+	OUTSIDE_REQUESTS=$${OUTSIDE_REQUESTS:-100000} $(LEAVES_NOTHING) $(CARGO) test --locked -p samovar-tests --test isolation -- \
+		--nocapture no_visitor_meets_another
+
+engine: tested ## php-src's tests of the engine and the language, all of them, in a PHP that was relinked and as it was built
+	RELINK_EVERY=1 $(LEAVES_NOTHING) $(CARGO) test --locked -p samovar-tests --test relink -- \
+		--nocapture what_passes_as_built_passes_relinked
+
+ledger: tested ## the CPU time of 10,000 requests in each execution model is somebody's
+	$(LEAVES_NOTHING) $(CARGO) test --locked -p samovar-tests --test ledger -- --ignored --nocapture
+
+nightly: export TESTED = release
+nightly: setup-test whole php chaos chaos-rates visitors engine ledger ## what is too slow for every run
+
+deny: ## licences and sources of the dependencies: our own look, and cargo-deny's where it is installed
+	$(TIDY) dependencies::
+	@if $(CARGO) deny --version >/dev/null 2>&1; then \
+	    $(CARGO) deny --locked check licenses bans sources; \
+	else \
+	    echo "deny: cargo-deny is not installed, so only our own look at licences and sources was taken"; \
+	    echo "hint: cargo install --locked cargo-deny"; \
+	fi
+
+fuzz: ## a minute each of fuzzing the front against hostile memory and PROXY headers (needs cargo-fuzz and nightly)
 	cd crates/ring && $(CARGO) +nightly fuzz run scribble -- -max_total_time=60
+	cd crates/front && $(CARGO) +nightly fuzz run proxy_header -- -max_total_time=60
 
-clean:
+clean: ## remove what was built
 	$(CARGO) clean

@@ -9,8 +9,21 @@ declare(strict_types=1);
 spl_autoload_register(static function (string $class): void {
     $file = match (true) {
         // Only where the server has not brought its own.
+        $class === 'Samovar\Breaker' => __DIR__ . '/polyfill/Breaker.php',
+        $class === 'Samovar\BreakerOpenException' => __DIR__ . '/polyfill/BreakerOpenException.php',
+        $class === 'Samovar\Cache' => __DIR__ . '/polyfill/Cache.php',
+        $class === 'Samovar\Counter' => __DIR__ . '/polyfill/Counter.php',
+        $class === 'Samovar\Lock' => __DIR__ . '/polyfill/Lock.php',
+        $class === 'Samovar\RateLimiter' => __DIR__ . '/polyfill/RateLimiter.php',
+        $class === 'Samovar\Table' => __DIR__ . '/polyfill/Table.php',
         $class === 'Samovar\Request' => __DIR__ . '/polyfill/Request.php',
         $class === 'Samovar\Response' => __DIR__ . '/polyfill/Response.php',
+        $class === 'Samovar\CancelledException' => __DIR__ . '/polyfill/CancelledException.php',
+        $class === 'Samovar\Channel' => __DIR__ . '/polyfill/Channel.php',
+        $class === 'Samovar\Pool' => __DIR__ . '/polyfill/Pool.php',
+        $class === 'Samovar\Task' => __DIR__ . '/polyfill/Task.php',
+        $class === 'Samovar\TimeoutException' => __DIR__ . '/polyfill/TimeoutException.php',
+        $class === 'Samovar\Timer' => __DIR__ . '/polyfill/Timer.php',
         str_starts_with($class, 'Samovar\Runtime\\') =>
             __DIR__ . '/src/' . strtr(substr($class, strlen('Samovar\Runtime\\')), '\\', '/') . '.php',
         default => null,
@@ -20,6 +33,6 @@ spl_autoload_register(static function (string $class): void {
     }
 });
 
-require_once __DIR__ . '/src/polyfill.php';
+require_once __DIR__ . '/polyfill/functions.php';
 require_once __DIR__ . '/src/Psr15/functions.php';
 require_once __DIR__ . '/src/RoadRunner/autoload.php';

@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# Fetches php-src's own tests into target/php-src/tests, from the installed PHP's source package.
+# Fetches php-src's own tests from the installed PHP's source package: what a web server is asked into target/php-src/tests,
+# those of the engine into target/php-src/engine.
 # apt gets lists of its own below target/, so neither the system's sources nor root are needed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-folders=(basic output security strings)
+folders=(tests/basic tests/output tests/security tests/strings)
+engine=(tests/lang Zend/tests)
 into=target/php-src
 php=${PHP_CONFIG:-php-config8.2}
 php=php${php##*php-config}
 
 installed=$(dpkg-query -W -f '${source:Version}' "$php-cli" 2>/dev/null || true)
-if [ -d "$into/tests" ] && [ "$(cat "$into/VERSION" 2>/dev/null)" = "${installed:-any}" ]; then
+if [ -d "$into/tests" ] && [ -d "$into/engine" ] && [ "$(cat "$into/VERSION" 2>/dev/null)" = "${installed:-any}" ]; then
     exit 0
 fi
 
@@ -53,17 +55,24 @@ if [ -z "$tarball" ]; then
 fi
 if [ -z "$tarball" ]; then
     echo "php-src.sh: the Debian mirror has no source package of $php ($installed)" >&2
-    echo "hint: unpack php-src's tests/{basic,output,security,strings} into $into/tests" >&2
+    echo "hint: unpack php-src's tests/{basic,output,security,strings} into $into/tests, and tests/lang and" \
+        "Zend/tests into $into/engine" >&2
     exit 1
 fi
 
+# unpack TO FOLDER...
+unpack() {
+    local to=$1
+    shift
+    rm -rf "$to"
+    mkdir -p "$to"
+    tar -C "$to" -xJf "$tarball" --strip-components=1 --wildcards --no-wildcards-match-slash "${@/#/*/}"
+}
+
+unpack "$into/source" "${folders[@]}"
 rm -rf "$into/tests"
-mkdir -p "$into/tests"
-wanted=()
-for folder in "${folders[@]}"; do
-    wanted+=("*/tests/$folder")
-done
-tar -C "$into" -xJf "$tarball" --strip-components=1 \
-    --wildcards --no-wildcards-match-slash "${wanted[@]}"
+mv "$into/source/tests" "$into/tests"
+rm -rf "$into/source"
+unpack "$into/engine" "${engine[@]}"
 rm -rf "$apt"
 echo "${installed:-any}" >"$into/VERSION"

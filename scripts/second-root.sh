@@ -5,7 +5,8 @@
 #   scripts/second-root.sh SUITE PHP COMMAND…    scripts/second-root.sh trixie 8.4 make whole
 #
 # SAMOVAR_ROOTS: where such folders are (/var/cache/samovar). Rust is this machine's, mounted into it.
-# It needs root: chroot and mounts, which end with the command.
+# SAMOVAR_MIRROR: where the Debian archive comes from, if not from where this machine's apt has it.
+# It needs root: chroot and mounts, which end with the command. It installs debootstrap if that is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -30,24 +31,27 @@ fail() {
     exit 1
 }
 
-# "URIs: …" of this machine's sources for a Debian archive (debian, debian-security), or the public one.
+# The address of a Debian archive (debian, debian-security) in this machine's own apt sources, or nothing.
 mirror() {
-    local found
-    found=$(cat /etc/apt/sources.list.d/*.sources /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null |
-        grep -v '^#' | grep -oE "https?://[^ ]+/$1/?( |$)" | head -n 1 | sed 's,/* *$,,' || true)
-    echo "${found:-http://deb.debian.org/$1}"
+    cat /etc/apt/sources.list.d/*.sources /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null |
+        grep -v '^#' | grep -oE "[a-z+]+:/[^ ]+/$1/?( |$)" | head -n 1 | sed 's,/* *$,,' || true
+}
+
+# An entry of apt's sources: address, suites. A mirror that is days behind will do, so lists may be out of date.
+source_of() {
+    printf 'Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nCheck-Valid-Until: no\nSigned-By: %s\n\n' \
+        "$1" "$2" /usr/share/keyrings/debian-archive-keyring.gpg
 }
 
 write_sources() {
-    local archive suites
+    local security
+    security=$(mirror debian-security)
     rm -f "$root/etc/apt/sources.list"
-    for archive in debian debian-security; do
-        suites="$suite $suite-updates"
-        [ "$archive" = debian ] || suites=$suite-security
-        # A mirror that is days behind will do; testing's lists would be out of date for apt.
-        printf 'Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nCheck-Valid-Until: no\nSigned-By: %s\n\n' \
-            "$(mirror "$archive")" "$suites" /usr/share/keyrings/debian-archive-keyring.gpg
-    done >"$root/etc/apt/sources.list.d/debian.sources"
+    {
+        source_of "$archive" "$suite $suite-updates"
+        # A machine without the security archive does without it there, too.
+        [ -z "$security" ] || source_of "$security" "$suite-security"
+    } >"$root/etc/apt/sources.list.d/debian.sources"
 }
 
 # Proxies and certificates as this machine's apt has them.
@@ -70,7 +74,11 @@ copy_network() {
 
 make_root() {
     [ -e "$root/.complete" ] && return
-    command -v debootstrap >/dev/null || fail "debootstrap is missing" "apt-get install debootstrap"
+    if ! command -v debootstrap >/dev/null; then
+        say "installing debootstrap"
+        apt-get update -qq
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends debootstrap >&2
+    fi
     if [ -e "$root" ] && [ ! -e "$root.log" ]; then
         fail "$root is there, and was not made by this script" "remove it, or set SAMOVAR_ROOTS"
     fi
@@ -78,10 +86,10 @@ make_root() {
     rm -rf "$root"
     mkdir -p "$root"
     # Its script for any Debian has the name sid; releases that came later than debootstrap have no name in it.
-    if ! debootstrap --variant=minbase --include=ca-certificates,make "$suite" "$root" "$(mirror debian)" \
+    if ! debootstrap --variant=minbase --include=ca-certificates,make "$suite" "$root" "$archive" \
         sid >"$root.log" 2>&1; then
         tail -n 5 "$root.log" >&2
-        fail "debootstrap failed; its messages are in $root.log" "is $(mirror debian) within reach?"
+        fail "debootstrap failed; its messages are in $root.log" "is $archive within reach?"
     fi
     # No service may start by itself.
     printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
@@ -117,6 +125,9 @@ enter() {
 }
 
 [ "$(id -u)" = 0 ] || fail "only root may chroot" "sudo -E make php84"
+archive=${SAMOVAR_MIRROR:-$(mirror debian)}
+[ -n "$archive" ] || fail "this machine's apt sources name no Debian archive" \
+    "set SAMOVAR_MIRROR to one: the address of the folder that holds dists/ and pool/"
 [ -d "$rustup_home/toolchains" ] || fail "no Rust in $rustup_home" "install Rust with rustup: https://rustup.rs"
 make_root
 write_sources

@@ -8,9 +8,10 @@ php=${PHP_CONFIG:-php-config8.2}
 php=php${php##*php-config}
 
 # "package [releases]": in these releases alone.
+# shellcheck source=/dev/null
 release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 listed() {
-    sed -E "/^#/d; /\\[/{ /[[ ]$release[] ]/!d }; s/ .*//" "scripts/packages-$1.txt"
+    sed -E "/^#/d; /\\[/{ /[[ ]${release}[] ]/!d }; s/ .*//" "scripts/packages-$1.txt"
 }
 
 packages=$(listed build)
@@ -30,11 +31,15 @@ if [ ${#missing[@]} -gt 0 ]; then
     [ "$(id -u)" = 0 ] || sudo=sudo
     $sudo apt-get update -qq
     # No service may start by itself: the tests start their own servers, on ports of their own.
+    echo "slapd slapd/no_configuration boolean true" | $sudo debconf-set-selections
     $sudo env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
-    # Its package loads it into every PHP, which is slow; whoever had it before keeps it as it is.
-    if [[ " ${missing[*]} " == *" $php-xdebug "* ]]; then
-        $sudo phpdismod -v "${php#php}" xdebug >&2
-    fi
+    # Their packages load these into every PHP: one is slow, the others are for some tests alone. Whoever had one before keeps
+    # it as it is.
+    for extension in dba ldap memcached mongodb msgpack pinba snmp ssh2 xdebug; do
+        if [[ " ${missing[*]} " == *" $php-$extension "* ]]; then
+            $sudo phpdismod -v "${php#php}" "$extension" >&2
+        fi
+    done
 fi
 
 if ! command -v cargo >/dev/null; then

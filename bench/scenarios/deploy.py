@@ -150,7 +150,10 @@ def line(server):
     if not counted:
         return [server["title"], scenario.error_of(server), *[""] * (len(COLUMNS) - 2)]
     title = server["title"] + (" (then an error, see below)" if server["error"] else "")
-    middle = lambda name: report.milliseconds((latency(counted, PAGE, name) or {}).get("median"))
+
+    def middle(name):
+        return report.milliseconds((latency(counted, PAGE, name) or {}).get("median"))
+
     deployed = [r["deploy"] for r in server["rounds"] if r["deploy"]]
     return [title, f"{due(server['rounds']):,}", lost_words(server["rounds"]), middle("p50"), middle("p99"),
             with_spread_ms(latency(counted, PAGE, "max")),

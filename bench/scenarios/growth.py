@@ -10,6 +10,7 @@ the readings with the second: the first warms up. PSS counts a page that n proce
 counts only what is a process's own; hot pages are those that a rollback copies back.
 """
 
+import functools
 import pathlib
 import sys
 
@@ -108,7 +109,7 @@ def image_text(result):
 
 def lines_of(result):
     for r in growth.shown(result["readings"]):
-        mean = lambda key: growth.per_worker(r, key)
+        mean = functools.partial(growth.per_worker, r)
         # Models that never roll back have no such figures, and say 0.
         back = (mean("hot_pages"), r["rollback_us_p50"], r["rollback_us_p99"]) if r["rollbacks_total"] else (None,) * 3
         yield [result["title"], f"{r['requests']:,}", report.mebibytes(r["tree"]["pss_kib"]),

@@ -6,7 +6,9 @@
 php-fpm           classic, with superglobals: what the gains are counted from
 script            the same by Samovar's script model
 superglobals      Samovar\\serve(function () { … }): $_SERVER, php://input, header(), echo
-PSR-7             Samovar\\Runtime\\Psr15\\serve($handler): objects over the native request, read when asked for
+PSR-7             Samovar\\Runtime\\Psr15\\serve($handler): a request over the native one, read when asked for, and
+                  answers made with nyholm/psr7
+PSR-7 by Nyholm   objects of nyholm/psr7 alone, filled from the native request beforehand
 PSR-7 by Guzzle   ServerRequest::fromGlobals() over superglobals, as where a server has no request of its own
 native            Samovar\\serve(function (Samovar\\Request $request) { … })
 """
@@ -22,7 +24,8 @@ from suite import figures, report, scenario  # noqa: E402
 
 WORKLOADS = ("hello", "echo")
 APP = scenario.SCENARIO_APPS / "psr7"
-PACKAGES = ("php-psr-http-message", "php-psr-http-factory", "php-guzzlehttp-psr7")
+PACKAGES = ("php-psr-http-message", "php-psr-http-factory", "php-guzzlehttp-psr7", "php-nyholm-psr7")
+WAYS = ("psr15", "nyholm", "guzzle")  # Each has a script of its own.
 PUBLISHED = {"psr15": "+17 %", "superglobals": "less"}
 QUOTE = ('Published elsewhere: "PSR-7 objects against plain superglobals (then +17 % against less)". '
          "It is read as gains in requests/s over the classic model.")
@@ -37,6 +40,7 @@ def kinds():
     found = [scenario.php_fpm(), scenario.samovar("script", "script, superglobals", "fpm"),
              scenario.samovar("superglobals", "resident, superglobals", "resident"),
              scenario.samovar("psr15", "resident, PSR-7", "psr15"),
+             scenario.samovar("nyholm", "resident, PSR-7 by Nyholm from the native request", "nyholm"),
              scenario.samovar("guzzle", "resident, PSR-7 by Guzzle from superglobals", "guzzle"),
              scenario.samovar("native", "resident, native request", "native")]
     return [kind for kind in found if kind]
@@ -44,8 +48,7 @@ def kinds():
 
 def measure_all(lab, results):
     for name in lab.asked.workloads.split(","):
-        found = scenario.workload(scenario.APPS / name, psr15=APP / f"{name}-psr15.php",
-                                  guzzle=APP / f"{name}-guzzle.php")
+        found = scenario.workload(scenario.APPS / name, **{way: APP / f"{name}-{way}.php" for way in WAYS})
         lab.contest(dataclasses.replace(found, packages=(*found.packages, *PACKAGES)), kinds(), results)
 
 

@@ -131,7 +131,7 @@ def words_of(model, result):
 
 def lines_of(model, result):
     for r in growth.shown(result["readings"]):
-        mean = lambda key: growth.per_worker(r, key)
+        mean = functools.partial(growth.per_worker, r)
         yield [model, f"{r['requests']:,}", report.mebibytes(r["tree"]["pss_kib"]), report.mebibytes(mean("pss_kib")),
                report.mebibytes(mean("uss_kib")), report.number(mean("descriptors")), report.number(mean("mappings"))]
 

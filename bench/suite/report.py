@@ -1,5 +1,7 @@
 """raw.json -> results.md: a table for each workload, and everything that one needs to measure it again."""
 
+import functools
+
 from . import figures
 
 PLOTS = (("cpu.svg", "CPU time per request, by workload and server"),
@@ -68,7 +70,7 @@ def main_table(workload, connections):
             error = " ".join((row["error"] or "not measured").split()).replace("|", "/")
             lines.append([row["title"], f"**error**: {error}", *[""] * (len(head) - 2)])
             continue
-        get = lambda name: figures.middle(row, name)
+        get = functools.partial(figures.middle, row)
         title = f"**{row['title']}**" if row["group"] == "samovar" else row["title"]
         cells = [title + (" (then an error, see below)" if row["error"] else ""), with_spread(row["cpu_us"]),
                  number(row["over_reference"], 2), signed(row["over_alone"]), number(get("rate"), 0),
@@ -172,7 +174,8 @@ def conditions_section(raw):
         f"- PHP settings of all servers: {php}",
         f"- {settings['rounds']} rounds of {settings['seconds']} s, interleaved; medians, with the least and the "
         "greatest where there is room",
-        "- What each figure means: [bench/README.md](../../README.md). Every round, and every command: raw.json"])
+        "- What each figure means: [bench/README.md](../../README.md). Every round, and every command: raw.json, which "
+        "the command writes beside this file"])
 
 
 def results(raw):

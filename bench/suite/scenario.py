@@ -35,13 +35,14 @@ class Lab:
     folder: pathlib.Path
     progress: Progress
 
-    def contest(self, workload, kinds, results, finish=None):
+    def contest(self, workload, kinds, results, finish=None, environment=None):
         """Measures the servers in turn; the record is in results before the first round, and fills.
 
-        finish is called with each contestant after its last round, while it still runs.
+        finish is called with each contestant after its last round, while it still runs. environment is for all.
         """
         need_packages(workload)
-        contest = measure.Contest(workload, kinds, settings(self.asked), self.folder, {}, self.progress)
+        contest = measure.Contest(workload, kinds, settings(self.asked), self.folder, environment or {},
+                                  self.progress)
         results[workload.name] = contest.record
         self.progress.planned += measure.planned_seconds(workload, kinds, settings(self.asked))
         try:
@@ -185,6 +186,7 @@ def php_fpm(key="php-fpm", title="nginx + php-fpm", entry="fpm", pool=""):
     if not (shutil.which("nginx") and shutil.which("php-fpm8.2")):
         print(f"{title} is missing and left out\nhint: {servers.INSTALL_FPM}", file=sys.stderr)
         return None
+
     def launch(site):
         made = servers.fpm_launch(site, site.workers)
         file = site.var / "fpm.conf"

@@ -91,7 +91,8 @@ def samovar_binary():
 
 def samovar_launch(site):
     command = (samovar_binary(), "serve", site.entry, "--listen", f"127.0.0.1:{site.port}",
-               "--workers", site.workers, "--control", site.var / "control.sock")
+               "--workers", site.workers, "--control", site.var / "control.sock",
+               *(("--allow-root",) if os.geteuid() == 0 else ()))
     return Launch((command,), site.port, site.var, prepare(site))
 
 

@@ -1,6 +1,7 @@
 """A visitor of tests/apps/symfony-shop who knows what each page must say, and whose names it must not.
 
-Everything that a shopper writes holds the shopper's name, so that another one's name in any answer is a crossed session.
+Everything that a shopper writes holds the shopper's name, so that another one's name in any answer is a crossed
+session.
 """
 
 import http.client

@@ -1,136 +1,150 @@
 //! Compiles the C boundary against the PHP that `php-config` describes and links its embed library.
 //!
-//! `PHP_CONFIG=php-config8.3` chooses another PHP.
+//! `PHP_CONFIG=php-config8.3` chooses another PHP. What both languages must have alike is written for C from what Rust has
+//! (`from_rust.h`).
 
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCES: [&str; 23] = [
-    "sapi.c",
-    "console.c",
-    "variables.c",
-    "user_ini.c",
-    "functions.c",
-    "activate.c",
-    "resident.c",
-    "reset.c",
-    "checkpoint.c",
-    "frankenphp.c",
-    "inclusion.c",
-    "connections.c",
-    "opcache.c",
-    "image.c",
-    "survey.c",
-    "rollback.c",
-    "hot.c",
-    "heap.c",
-    "kernel.c",
-    "reseed.c",
-    "interpose.c",
-    "request_object.c",
-    "response_object.c",
-];
+#[path = "../channel/src/exit.rs"]
+#[allow(unreachable_pub)] // It is public where it belongs.
+mod exit;
 
-/// The names of csrc/interpose.c, and one of reseed.c: the dynamic linker must find them in the executable, whoever asks and when.
-const INTERPOSED: &[&str] = &[
-    "php_random_mt19937_seed_default",
-    "alarm",
-    "chdir",
-    "chroot",
-    "close",
-    "dlopen",
-    "dup2",
-    "dup3",
-    "fchdir",
-    "initgroups",
-    "madvise",
-    "mmap",
-    "mmap64",
-    "mremap",
-    "munmap",
-    "nice",
-    "open",
-    "open64",
-    "openat",
-    "openat64",
-    "pipe",
-    "popen",
-    "posix_spawn",
-    "posix_spawnp",
-    "prctl",
-    "pthread_create",
-    "read",
-    "readv",
-    "recv",
-    "recvfrom",
-    "recvmsg",
-    "sched_setaffinity",
-    "sched_setscheduler",
-    "semop",
-    "semtimedop",
-    "send",
-    "sendmsg",
-    "sendto",
-    "setegid",
-    "seteuid",
-    "setfsgid",
-    "setfsuid",
-    "setgid",
-    "setgroups",
-    "setitimer",
-    "setpgid",
-    "setpriority",
-    "setregid",
-    "setresgid",
-    "setresuid",
-    "setreuid",
-    "setrlimit",
-    "setsid",
-    "setuid",
-    "sigaction",
-    "sigprocmask",
-    "signal",
-    "socket",
-    "socketpair",
-    "timer_create",
-    "umask",
-    "unshare",
-    "write",
-    "writev",
-];
+/// An option of `src/php_options.in.rs`: C's name, its type, what it is.
+struct PhpOption(&'static str, &'static str, &'static str);
+
+macro_rules! php_options {
+    (|$options:ident, $frankenphp_worker:ident| $(
+        $(#[doc = $doc:literal])* $name:ident: $kind:ident = $from:expr;
+    )*) => {
+        const PHP_OPTIONS: &[PhpOption] =
+            &[$(PhpOption(stringify!($name), stringify!($kind), concat!($($doc),*))),*];
+    };
+}
+
+include!("src/php_options.in.rs");
+
+const CSRC: &str = "csrc";
+const LIBRARY: &str = "samovar_boundary";
+/// What the names of our own functions and variables begin with; `zif_` is PHP's prefix for those that PHP code calls.
+const OWN_PREFIXES: [&str; 2] = ["samovar_", "zif_"];
 
 fn main() {
     println!("cargo:rerun-if-env-changed=PHP_CONFIG");
-    println!("cargo:rerun-if-changed=csrc");
+    println!("cargo:rerun-if-env-changed=NM");
+    for read in [CSRC, "src/php_options.in.rs", "../channel/src/exit.rs"] {
+        println!("cargo:rerun-if-changed={read}");
+    }
     let config = std::env::var("PHP_CONFIG").unwrap_or_else(|_| "php-config".into());
     let mut build = cc::Build::new();
-    build.files(SOURCES.map(|file| format!("csrc/{file}")));
+    build.files(sources(Path::new(CSRC))).include(CSRC);
+    let out = std::env::var("OUT_DIR").expect("cargo sets it");
+    std::fs::write(Path::new(&out).join("from_rust.h"), from_rust()).expect("cargo's own folder");
+    build.include(&out);
     build.opt_level(2).warnings(false).flag("-Wall").flag("-Wextra");
     // What later compilers refuse by themselves.
     build.flag("-Werror=implicit-function-declaration");
+    // Each function that others see is declared in a header. One that is not, and has no `static`, would be taken for
+    // a function of libc by everybody (`interposed`).
+    build.flag("-Werror=missing-prototypes");
     // PHP's own headers are not clean under -Wextra.
     build.flag("-Wno-unused-parameter").flag("-Wno-sign-compare").flag("-Wno-clobbered");
     for flag in ask(&config, "--includes").split_whitespace() {
         build.flag(flag.replacen("-I", "-isystem", 1));
     }
-    build.compile("samovar_boundary");
+    build.define("SAMOVAR_VERSION", concat!("\"", env!("CARGO_PKG_VERSION"), "\""));
+    // Whole: nothing here refers to most of the interposed functions by name.
+    build.link_lib_modifier("+whole-archive");
+    build.compile(LIBRARY);
     let version = ask(&config, "--version");
     let mut parts = version.split('.');
     let (Some(major), Some(minor)) = (parts.next(), parts.next()) else {
         panic!("`{config} --version` answered `{version}`, not a version");
     };
     println!("cargo:rustc-link-lib=dylib=php{major}.{minor}");
-    for name in INTERPOSED {
+    for name in interposed(&out) {
         println!("cargo:rustc-link-arg-bins=-Wl,--export-dynamic-symbol={name}");
     }
 }
 
-fn ask(config: &str, what: &str) -> String {
-    let hint = "hint: apt-get install php-dev libphp-embed, or set PHP_CONFIG";
-    match Command::new(config).arg(what).output() {
-        Ok(answer) if answer.status.success() => {
-            String::from_utf8_lossy(&answer.stdout).trim().to_owned()
+/// The header that C has of what Rust declares.
+fn from_rust() -> String {
+    let mut text = String::from(
+        "/* Written by build.rs from src/php_options.in.rs and channel/src/exit.rs. */\n\
+         #ifndef SAMOVAR_FROM_RUST_H\n#define SAMOVAR_FROM_RUST_H\n\
+         #include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n\n\
+         typedef struct {\n",
+    );
+    for PhpOption(name, kind, doc) in PHP_OPTIONS {
+        let kind = match *kind {
+            "Text" => "const char *",
+            "bool" => "bool ",
+            "usize" => "size_t ",
+            "u64" => "uint64_t ",
+            other => panic!("no type of C is known for `{name}: {other}`"),
+        };
+        let _ = writeln!(text, "    {kind}{name}; /*{doc} */");
+    }
+    let _ = writeln!(
+        text,
+        "}} samovar_options;\n\n\
+         /* Exit status of a worker that is to be replaced at once. */\n\
+         enum {{ SAMOVAR_EXIT_REPLACE = {} }};\n\n#endif",
+        exit::EXIT_REPLACE
+    );
+    text
+}
+
+/// Every `.c` below `folder`, in an order that does not depend on the file system's.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let entries = std::fs::read_dir(folder)
+        .unwrap_or_else(|error| panic!("cannot read `{}`: {error}", folder.display()));
+    for entry in entries {
+        let path = entry.unwrap_or_else(|error| panic!("{}: {error}", folder.display())).path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "c") {
+            found.push(path);
         }
-        Ok(answer) => panic!("`{config} {what}` failed: {}\n{hint}", answer.status),
-        Err(error) => panic!("cannot run `{config}`: {error}\n{hint}"),
+    }
+    found.sort();
+    found
+}
+
+/// The functions of libc (csrc/interpose), and the one of libphp (rollback/reseed.c), that are defined here again: every
+/// name that is not our own. The dynamic linker must find them in the executable, whoever asks and when.
+fn interposed(folder: &str) -> Vec<String> {
+    let library = format!("{folder}/lib{LIBRARY}.a");
+    let nm = std::env::var("NM").unwrap_or_else(|_| "nm".into());
+    let listed = run(
+        Command::new(nm).args(["--extern-only", "--defined-only", "--format=posix", &library]),
+        "install binutils, or set NM",
+    );
+    listed
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(name, _)| name)
+        .filter(|name| {
+            !name.ends_with(':') && !OWN_PREFIXES.iter().any(|own| name.starts_with(own))
+        })
+        .map(str::to_owned)
+        .collect()
+}
+
+fn ask(config: &str, what: &str) -> String {
+    let hint = "apt-get install php-dev libphp-embed, or set PHP_CONFIG";
+    run(Command::new(config).arg(what), hint).trim().to_owned()
+}
+
+fn run(command: &mut Command, hint: &str) -> String {
+    let shown = format!("{command:?}");
+    match command.output() {
+        Ok(answer) if answer.status.success() => {
+            String::from_utf8_lossy(&answer.stdout).into_owned()
+        }
+        Ok(answer) => panic!("{shown} failed: {}\nhint: {hint}", answer.status),
+        Err(error) => panic!("cannot run {shown}: {error}\nhint: {hint}"),
     }
 }

@@ -84,6 +84,7 @@ function described(string $file): array
     $text = preg_replace('/^<\?php/', '', file_get_contents($file));
     $text = preg_replace('/^namespace \{$/m', 'namespace ' . DESCRIBED . ' {', $text);
     $text = preg_replace('/^namespace (Samovar.*) \{$/m', 'namespace ' . DESCRIBED . '\\\\$1 {', $text);
+    $text = preg_replace('/^namespace (Samovar.*);$/m', 'namespace ' . DESCRIBED . '\\\\$1;', $text);
     $classes = get_declared_classes();
     $constants = get_defined_constants();
     $functions = get_defined_functions()['user'];
@@ -110,7 +111,8 @@ function listed(string $title, array $lines): string
 }
 
 $loaded = loaded();
-$described = [...described(__DIR__ . '/samovar.php'), ...described(__DIR__ . '/frankenphp.php')];
+$files = ['samovar.php', 'shared.php', 'tasks.php', 'frankenphp.php', 'pinba.php'];
+$described = array_merge(...array_map(fn (string $file): array => described(__DIR__ . "/$file"), $files));
 $differences = listed('only in the server', array_diff($loaded, $described))
     . listed('only in the stubs', array_diff($described, $loaded));
 

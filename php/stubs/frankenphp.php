@@ -46,6 +46,8 @@ namespace {
     /**
      * The same as fastcgi_finish_request(): completes the client's answer; the callback goes on.
      *
+     * @implementation-alias fastcgi_finish_request
+     *
      * @return bool false when the answer is complete already, and when there is no request
      */
     function frankenphp_finish_request(): bool
@@ -54,6 +56,8 @@ namespace {
 
     /**
      * The same as apache_request_headers().
+     *
+     * @implementation-alias apache_request_headers
      *
      * @return array<string, string>
      */
@@ -72,6 +76,8 @@ namespace {
 
     /**
      * The same as frankenphp_response_headers().
+     *
+     * @implementation-alias frankenphp_response_headers
      *
      * @return array<array-key, string>
      */

@@ -38,9 +38,42 @@ namespace Samovar {
      *
      * Superglobals, headers, input and output below are those of the request. It may stand at any depth of the front
      * controller. In any other script, and when the application holds something that cannot be rolled back, it does
-     * nothing: the whole script runs for each request.
+     * nothing but call $resume: the whole script runs for each request.
+     *
+     * $resume is called first in each request, and once where there is no checkpoint: it reads again what stands above
+     * and may have changed since. When it returns false, what was booted no longer fits: the request runs as a whole
+     * script from its first line, and a worker that boots anew takes this one's place.
+     *
+     * @param (callable(): mixed)|null $resume
      */
-    function checkpoint(): void
+    function checkpoint(?callable $resume = null): void
+    {
+    }
+
+    /**
+     * Says that what this request has said so far on a connection, pipe or terminal opened above the checkpoint is
+     * finished: every answer was read, and the other end keeps nothing of it. Without that the worker is replaced after
+     * a request that used one, because nobody knows its protocol. Saying more afterwards needs another call.
+     *
+     * Returns whether $stream is one that was opened above. Not needed for PDO (MySQL, PostgreSQL), mysqli, pg_connect()
+     * and Redis.
+     *
+     * @param resource|\Socket $stream
+     */
+    function kept(mixed $stream): bool
+    {
+    }
+
+    /**
+     * Asks for $seconds more for this request, from now on: the server's deadlines (timeouts.request, timeouts.answer,
+     * timeouts.after) do not end it before. PHP's own max_execution_time is another matter: set_time_limit().
+     *
+     * Returns how many of these seconds it gets: no request runs for longer than timeouts.extended, whatever it asks
+     * for. 0: none, or there is no request.
+     *
+     * @throws \ValueError when $seconds is less than 1
+     */
+    function extend_deadline(int $seconds): int
     {
     }
 
@@ -54,6 +87,60 @@ namespace Samovar {
      */
     function warmup(callable $work): void
     {
+    }
+
+    /**
+     * Names the route of this request: what its figures are added up by, in place of the script and a pattern of its path.
+     * The last name counts, and "" takes it back.
+     *
+     * Names come from the application, never from a URL: a server keeps a limited number of them apart.
+     */
+    function route(string $name): void
+    {
+    }
+
+    /**
+     * A timer of this request, not yet started. What timers with the same tags have measured is added up by route.
+     *
+     * @param non-empty-array<string, scalar|null> $tags such as ['group' => 'mysql', 'server' => 'db1']
+     *
+     * @throws \ValueError when there is no tag, or one without a name
+     * @throws \TypeError when a tag's value is an array, an object or a resource
+     */
+    function timer(array $tags): Timer
+    {
+    }
+
+    /**
+     * Measures wall and CPU time, as often as it is started and stopped. Made by timer(); it cannot be cloned or
+     * serialized.
+     *
+     * One that runs at the end of its request is stopped then. Kept longer, it can be used for the next.
+     */
+    final class Timer
+    {
+        private function __construct()
+        {
+        }
+
+        /** Starts it; one that runs goes on. */
+        public function start(): static
+        {
+        }
+
+        /** Stops it: that is one hit. One that does not run stays as it is. */
+        public function stop(): static
+        {
+        }
+
+        /**
+         * Adds what was measured elsewhere.
+         *
+         * @throws \ValueError when $seconds or $hits is negative
+         */
+        public function add(float $seconds, int $hits = 1): static
+        {
+        }
     }
 
     /**
@@ -278,6 +365,8 @@ namespace {
 
     /**
      * The same as apache_request_headers().
+     *
+     * @implementation-alias apache_request_headers
      *
      * @return array<string, string>
      */

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Samovar\Runtime\Tests;
 
+use Nyholm\Psr7\Response;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
-use Samovar\Runtime\Psr7\Response;
 use Samovar\Runtime\Psr7\Stream;
 
 /** A PSR-15 handler for the tests. */

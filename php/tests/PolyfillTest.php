@@ -42,6 +42,54 @@ final class PolyfillTest extends TestCase
         self::assertSame(['below'], $lines);
     }
 
+    /** Code that measures itself runs elsewhere, too; what Samovar would refuse is refused there. */
+    public function testTimersAreThereAndMeasureNothing(): void
+    {
+        $code = <<<'PHP'
+            require $argv[1];
+            Samovar\route('shop');
+            $timer = Samovar\timer(['group' => 'render', 'n' => 1, 'none' => null]);
+            echo get_debug_type($timer->start()->add(0.5, 3)->add(0.0)->stop()->stop()), ' ';
+            foreach ([
+                fn () => Samovar\timer([]),
+                fn () => Samovar\timer(['render']),
+                fn () => Samovar\timer(['group' => []]),
+                fn () => $timer->add(-1.0),
+                fn () => $timer->add(NAN),
+                fn () => $timer->add(1.0, -1),
+                fn () => clone $timer,
+                fn () => new Samovar\Timer(),
+            ] as $wrong) {
+                try {
+                    $wrong();
+                    echo 'nothing ';
+                } catch (Throwable $e) {
+                    echo get_debug_type($e), ' ';
+                }
+            }
+            PHP;
+        exec(implode(' ', array_map(escapeshellarg(...), [
+            PHP_BINARY, '-r', $code, \dirname(__DIR__) . '/autoload.php',
+        ])), $lines);
+
+        self::assertSame(
+            ['Samovar\Timer ValueError ValueError TypeError ValueError ValueError ValueError Error Error'],
+            $lines,
+        );
+    }
+
+    /** What stands below relies on it, wherever it runs. */
+    public function testCheckpointCallsWhatResumes(): void
+    {
+        $code = 'require $argv[1]; Samovar\checkpoint(static function () { echo "resumed "; return false; });'
+            . ' echo "below";';
+        exec(implode(' ', array_map(escapeshellarg(...), [
+            PHP_BINARY, '-r', $code, \dirname(__DIR__) . '/autoload.php',
+        ])), $lines);
+
+        self::assertSame(['resumed below'], $lines);
+    }
+
     /** @dataProvider answers */
     #[DataProvider('answers')]
     public function testAnswers(callable $handler, string $printed): void

@@ -50,6 +50,9 @@ final class Server
         $command = [
             self::samovar(), 'serve', $script, '--listen', '127.0.0.1:0', '--workers', '1', '--control', $control,
         ];
+        if (\function_exists('posix_geteuid') && posix_geteuid() === 0) {
+            $command[] = '--allow-root';
+        }
 
         return new self([...$command, ...$arguments], $environment, $control);
     }
@@ -75,6 +78,17 @@ final class Server
     public function log(): string
     {
         return (string) file_get_contents($this->log);
+    }
+
+    /** The log, as soon as it has this text: a line may come behind the answer that it is about. */
+    public function logWith(string $text): string
+    {
+        $until = microtime(true) + self::WATCHDOG_S;
+        while (!str_contains($log = $this->log(), $text) && microtime(true) < $until) {
+            usleep(10_000);
+        }
+
+        return $log;
     }
 
     /** @return array<string, mixed> */

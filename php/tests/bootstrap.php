@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 /* For PHPUnit. */
 
-use Samovar\Runtime\Psr17\Factory;
+use Nyholm\Psr7\Factory\Psr17Factory;
 
 // Laravel 8 and Carbon of Debian are older than PHP 8.2.
 error_reporting(E_ALL & ~E_DEPRECATED);
@@ -13,15 +13,13 @@ error_reporting(E_ALL & ~E_DEPRECATED);
 require __DIR__ . '/fakes/server.php';
 require __DIR__ . '/libraries.php';
 
-foreach (['Http/Psr7Test/autoload.php', 'Interop/Http/Factory/autoload.php'] as $file) {
-    if (stream_resolve_include_path($file) !== false) {
-        require_once $file;
-    }
+if (stream_resolve_include_path('Http/Psr7Test/autoload.php') !== false) {
+    require_once 'Http/Psr7Test/autoload.php';
 }
 
-// The tests of php-http and http-interop ask for these.
+// php-http's tests ask for these.
 foreach (['REQUEST', 'RESPONSE', 'SERVER_REQUEST', 'STREAM', 'UPLOADED_FILE', 'URI'] as $made) {
-    define("{$made}_FACTORY", Factory::class);
+    define("{$made}_FACTORY", Psr17Factory::class);
 }
 
 // php-http's tests make a folder where they stand.

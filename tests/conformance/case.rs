@@ -84,6 +84,11 @@ impl Case {
         Case { steps: vec![Step::Raw(bytes.into())], ..Case::steps(name, []) }
     }
 
+    /// GET, with a target that need not be text.
+    pub(crate) fn raw_target(name: &str, target: &[u8]) -> Case {
+        Case::raw(name, [b"GET ", target, b" HTTP/1.1\r\nHost: localhost\r\n\r\n"].concat())
+    }
+
     /// Says that it is no case for a handler.
     pub(crate) fn script_only(self) -> Case {
         Case { models: Models::Script, ..self }

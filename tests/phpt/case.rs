@@ -9,17 +9,16 @@ pub(crate) type Pairs = Vec<(String, String)>;
 
 /// A test of php-src.
 pub(crate) struct Case {
-    /// `folder/name`.
+    /// Its path below the document root, without `.phpt`.
     pub(crate) name: String,
     sections: BTreeMap<String, Vec<u8>>,
 }
 
 impl Case {
-    /// Reads `FOLDER/NAME.phpt`.
-    pub(crate) fn read(path: &Path) -> Case {
-        let folder = path.parent().and_then(Path::file_name).expect("it lies in a folder");
-        let stem = path.file_stem().expect("it has a name");
-        let name = format!("{}/{}", folder.to_string_lossy(), stem.to_string_lossy());
+    /// Reads a `.phpt` file below `root`.
+    pub(crate) fn read(path: &Path, root: &Path) -> Case {
+        let name = path.strip_prefix(root).expect("below the root").with_extension("");
+        let name = name.to_string_lossy().into_owned();
         let content = std::fs::read(path).unwrap_or_else(|e| panic!("read `{name}`: {e}"));
         Case { name, sections: sections(&content) }
     }

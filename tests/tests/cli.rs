@@ -1,7 +1,7 @@
 //! The command line from outside: where settings come from, what is said about wrong ones, status,
 //! stop.
 
-use samovar_testkit::{Server, Start, WATCHDOG, eventually, workspace};
+use samovar_testkit::{Server, Start, WATCHDOG, eventually, family, workspace};
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ fn binary() -> PathBuf {
 fn samovar(folder: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(binary());
     command.args(args).current_dir(folder).env_clear().stdin(Stdio::null());
+    command.env(family::RUN, family::run());
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command.output().expect("the binary runs")
 }
@@ -44,7 +45,7 @@ fn memory_limit(start: Start) -> String {
 #[test]
 fn a_flag_beats_the_environment_and_that_the_file() {
     let file = |start: Start| start.plain_ini().config("php.memory_limit = \"33M\"");
-    let env = |start: Start| start.env("SAMOVAR_DEFINE", "memory_limit=44M");
+    let env = |start: Start| start.env("SAMOVAR_PHP", "memory_limit=44M");
     let flag = |start: Start| start.define("memory_limit", "55M");
     assert_eq!(memory_limit(file(setting())), "33M");
     assert_eq!(memory_limit(env(file(setting()))), "44M");
@@ -71,6 +72,7 @@ fn the_file_of_the_working_directory_is_read() {
     let named = folder.path().join("named.toml").to_string_lossy().into_owned();
     let mut command = Command::new(binary());
     command.arg("serve").current_dir(folder.path()).env_clear().env("SAMOVAR_CONFIG", &named);
+    command.env(family::RUN, family::run());
     let output = command.output().expect("the binary runs");
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("named.toml"), "{}", stderr(&output));
@@ -84,8 +86,8 @@ fn wrong_files_are_refused_with_line_and_hint() {
         ("\n\nlisten_to = 1", &[":3: unknown key `listen_to`", "hint: "]),
         ("[limits]\nbody_max = 1", &[":2: unknown key `limits.body_max`", "hint: "]),
         ("[timeout]\nidle = \"1s\"", &[":1: unknown key `timeout`", "`timeouts`"]),
-        ("workers = 0", &[":1: `workers = 0` is not allowed", "from 1 to 256"]),
-        ("workers = \"many\"", &[":1: ", "`auto` or a whole number"]),
+        ("workers = 0", &[":1: `workers = 0` is not allowed", "from 1 to 1024"]),
+        ("workers = \"many\"", &[":1: ", "`auto`, a whole number"]),
         ("listen = [\"nowhere\"]", &[":1: ", "hint: "]),
         ("static_files = 1", &[":1: ", "`true` or `false`"]),
         ("[timeouts]\nidle = 5", &[":2: ", "such as"]),
@@ -122,10 +124,10 @@ fn wrong_command_lines_are_refused() {
     for (args, said) in [
         (&["serve", "--wokers", "4"][..], &["unknown flag `--wokers`", "`--workers`"][..]),
         (&["serve", "--workers"], &["--workers", "whole number"]),
-        (&["serve", "--workers", "none"], &["--workers", "from 1 to 256"]),
+        (&["serve", "--workers", "none"], &["--workers", "from 1 to 1024"]),
         (&["serve", "a", "b"], &["`b` is one argument too many"]),
         (&["serve", "/no/such/folder"], &["/no/such/folder", "hint: "]),
-        (&["serve", "--define", "novalue"], &["novalue", "hint: "]),
+        (&["serve", "--php", "novalue"], &["novalue", "hint: "]),
         (&["serve", "--php-ini", "/no/such.ini"], &["/no/such.ini", "hint: "]),
         (&["serv"], &["unknown command `serv`", "`serve`"]),
         (&["status", "--xml"], &["unknown flag `--xml`"]),
@@ -178,7 +180,7 @@ fn several_addresses_are_listened_on() {
     for address in addresses {
         let address = address.as_str().expect("an address").parse().expect("an address");
         let mut client = samovar_testkit::http::Client::connect(address);
-        assert_eq!(client.get("/?sapi").text(), "samovar samovar", "{address}");
+        assert_eq!(client.get("/?sapi").text(), "fpm-fcgi fpm-fcgi", "{address}");
         assert!(server.log().contains(&format!("http://{address}")), "{}", server.log());
     }
 }
@@ -200,10 +202,10 @@ fn wrong_workers_and_settings_of_php_are_told() {
     std::fs::set_permissions(&broken, PermissionsExt::from_mode(0o755)).expect("our own file");
     let broken = broken.to_string_lossy().into_owned();
     for (args, said) in [
-        (["--php", "/no/such/php"], &["/no/such/php", "does not exist", "hint: "][..]),
-        (["--php", "4.4"], &["samovar-php4.4", "looked in", "hint: "]),
-        (["--php", "/etc/passwd"], &["is no program", "hint: "]),
-        (["--php", &broken], &["no PHP here", "exited with status 3", "hint: "]),
+        (["--php-binary", "/no/such/php"], &["/no/such/php", "does not exist", "hint: "][..]),
+        (["--php-binary", "4.4"], &["samovar-php4.4", "looked in", "hint: "]),
+        (["--php-binary", "/etc/passwd"], &["is no program", "hint: "]),
+        (["--php-binary", &broken], &["no PHP here", "exited with status 3", "hint: "]),
     ] {
         let (code, log) = setting().args(args).refuse();
         assert_eq!(code, Some(1), "{args:?}: {log}");
@@ -256,7 +258,7 @@ fn a_value_of_a_directive_is_taken_as_it_is() {
 fn an_extension_that_is_not_there_is_told_and_harms_nothing() {
     let server = setting().define("extension", "no_such_extension").start();
     server.wait_for_log("no_such_extension");
-    assert_eq!(server.get("/?sapi").text(), "samovar samovar");
+    assert_eq!(server.get("/?sapi").text(), "fpm-fcgi fpm-fcgi");
 }
 
 /// Asks until two workers have answered; all answers.
@@ -400,12 +402,15 @@ fn the_default_control_socket_is_found_by_itself() {
     let with_runtime = |args: &[&str]| {
         let mut command = Command::new(binary());
         command.args(args).current_dir(runtime.path()).env_clear().stdin(Stdio::null());
+        command.env(family::RUN, family::run());
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("XDG_RUNTIME_DIR", runtime.path());
         command
     };
     // No argument at all but the port: public/ of the working directory.
     let mut server = with_runtime(&["serve", "--listen", "127.0.0.1:0", "--workers", "1"])
+        // Who runs the tests may be root.
+        .env("SAMOVAR_ALLOW_ROOT", "true")
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary runs");

@@ -1,7 +1,8 @@
-//! Console workers (`[[worker]]`): command-line scripts that are supervised beside HTTP.
+//! Console workers (`[[console]]`): command-line scripts that are supervised beside HTTP.
 
 use samovar_testkit::{Server, Start, eventually, workspace};
 use serde_json::{Value, json};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 fn app(front_controller: &str) -> Start {
@@ -11,7 +12,7 @@ fn app(front_controller: &str) -> Start {
 /// The tables of one console worker.
 fn worker(command: &str, more: &str) -> String {
     let console = workspace().join("tests/apps/console/bin/console");
-    format!("[[worker]]\nscript = '{}'\ncommand = '{command}'\n{more}\n", console.display())
+    format!("[[console]]\nscript = '{}'\ncommand = '{command}'\n{more}\n", console.display())
 }
 
 fn with(command: &str, more: &str) -> Start {
@@ -62,7 +63,7 @@ fn a_console_is_the_command_line_and_shares_opcache_with_requests() {
     server.wait_for_log("a notice of the script");
     assert!(!server.log().contains("NEVER"));
     // Compiled with the other name of the SAPI.
-    assert_eq!(server.get("/?file=second").text(), r#"["samovar","samovar",false,"samovar"]"#);
+    assert_eq!(server.get("/?file=second").text(), r#"["fpm-fcgi","fpm-fcgi",false,"fpm-fcgi"]"#);
     server.stop();
 }
 
@@ -71,7 +72,7 @@ fn what_a_request_has_compiled_is_right_on_the_console_too() {
     // The second console starts when the first has failed twice: long after the request.
     let server = app("index.php").config(&worker("first", "time_max = '900ms'")).start();
     assert_eq!(said(&server, "FIRST"), r#"["cli","cli",true,"cli"]"#);
-    assert_eq!(server.get("/?file=first").text(), r#"["samovar","samovar",false,"samovar"]"#);
+    assert_eq!(server.get("/?file=first").text(), r#"["fpm-fcgi","fpm-fcgi",false,"fpm-fcgi"]"#);
     let again = eventually("the second console", || {
         let log = server.log();
         let lines: Vec<_> = log.lines().filter(|l| l.contains("worker: FIRST")).collect();
@@ -102,7 +103,7 @@ fn one_that_does_not_leave_is_killed_after_its_time() {
     let log = server.stop();
     assert!(log.contains("has not left within its stop_timeout"), "{log}");
     let took = begun.elapsed();
-    assert!(took > Duration::from_millis(300) && took < Duration::from_secs(8), "{took:?}");
+    assert!(took > Duration::from_millis(300), "{took:?}");
 }
 
 #[test]
@@ -112,12 +113,13 @@ fn one_that_fails_is_started_again_with_waits_between() {
         ("throws", "nobody catches this"),
         ("crashes", "segmentation fault"),
     ] {
+        let begun = Instant::now();
         let server = with(command, "").start();
         server.wait_for_log(trace);
-        eventually("restarts", || (restarts(&server) >= 3).then_some(()));
-        // 0, 250, 500, 1000 ms …: no more than a few in this time.
-        std::thread::sleep(Duration::from_millis(500));
-        assert!(restarts(&server) < 6, "{command}: {}", server.log());
+        eventually("restarts", || (restarts(&server) >= 4).then_some(()));
+        // The first two come at once, the next after 250 and 500 ms.
+        let took = begun.elapsed();
+        assert!(took >= Duration::from_millis(750), "{command}, {took:?}: {}", server.log());
         assert_eq!(server.get("/").status, 200, "requests do not notice");
         assert_eq!(server.status()["worker_restarts_total"], 0);
         server.stop();
@@ -155,7 +157,7 @@ fn consumers_outlive_a_template_by_what_they_have_begun() {
         panic!()
     };
     server.wait_for_log(&format!("CONSUMES {pid}"));
-    let template = eventually("the template", || parent_of(server.worker_pids()[0]));
+    let template = eventually("the template", || parent_of(server.worker_pid()));
     server.kill_worker(template);
     server.wait_for_log(&format!("FINISHED {pid}"));
     eventually("a successor", || running(&server).iter().any(|p| *p != pid).then_some(()));
@@ -173,7 +175,7 @@ fn beside_a_checkpoint_they_are_what_they_are_elsewhere() {
     let server = app("checkpoint.php").config(&worker("facts", "count = 2")).start();
     let facts: Value = serde_json::from_str(&said(&server, "FACTS")).expect("JSON");
     assert_eq!(facts["sapi"], json!(["cli", "cli"]));
-    assert_eq!(server.get("/?file=second").text(), r#"["samovar","samovar",false,"samovar"]"#);
+    assert_eq!(server.get("/?file=second").text(), r#"["fpm-fcgi","fpm-fcgi",false,"fpm-fcgi"]"#);
     assert_eq!(server.status()["workers"][0]["model"], "checkpoint");
     assert_eq!(running(&server).len(), 2);
     server.stop();
@@ -183,12 +185,11 @@ fn beside_a_checkpoint_they_are_what_they_are_elsewhere() {
 fn a_second_signal_waits_for_nobody() {
     let mut server = with("stubborn", "stop_timeout = '1h'").start();
     server.wait_for_log("STUBBORN");
+    let address = server.address();
     server.terminate();
-    std::thread::sleep(Duration::from_millis(300));
+    eventually("the first signal is heard", || TcpStream::connect(address).is_err().then_some(()));
     server.terminate();
-    let begun = Instant::now();
     server.wait();
-    assert!(begun.elapsed() < Duration::from_secs(5));
 }
 
 #[test]

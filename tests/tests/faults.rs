@@ -5,15 +5,33 @@
 mod boots;
 #[path = "faults/clients.rs"]
 mod clients;
+#[path = "faults/deadlines.rs"]
+mod deadlines;
 #[path = "faults/deaths.rs"]
 mod deaths;
+#[path = "faults/descriptors.rs"]
+mod descriptors;
+#[path = "faults/desertions.rs"]
+mod desertions;
 #[path = "faults/drains.rs"]
 mod drains;
 #[path = "faults/garbage.rs"]
 mod garbage;
+#[path = "faults/logs.rs"]
+mod logs;
 #[path = "faults/memory.rs"]
 mod memory;
 #[path = "faults/queues.rs"]
 mod queues;
+#[path = "faults/quiet.rs"]
+mod quiet;
+#[path = "faults/recycling.rs"]
+mod recycling;
 #[path = "faults/stage.rs"]
 mod stage;
+#[path = "faults/stains.rs"]
+mod stains;
+#[path = "faults/stopped.rs"]
+mod stopped;
+#[path = "faults/unreadable.rs"]
+mod unreadable;

@@ -14,6 +14,8 @@ mod guide;
 mod laravel;
 #[path = "frameworks/reloads.rs"]
 mod reloads;
+#[path = "frameworks/routes.rs"]
+mod routes;
 #[path = "frameworks/shop.rs"]
 mod shop;
 

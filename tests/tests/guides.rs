@@ -40,37 +40,28 @@ mod walk;
 
 use catalogue::follow;
 
-#[test]
-fn getting_started() {
-    follow("getting-started");
+/// A test for each page, and their list: none can be in one and not in the other.
+macro_rules! pages {
+    ($($test:ident: $page:literal,)+) => {
+        const TESTED: &[&str] = &[$($page),+];
+
+        $(
+            #[test]
+            fn $test() {
+                follow($page);
+            }
+        )+
+    };
 }
 
-#[test]
-fn plain_php() {
-    follow("plain-php");
-}
-
-#[test]
-fn symfony() {
-    follow("symfony");
-}
-
-#[test]
-fn slim() {
-    follow("slim");
-}
-
-#[test]
-fn psr15() {
-    follow("psr15");
-}
-
-#[test]
-fn wordpress() {
-    follow("wordpress");
-}
-
-#[test]
-fn laravel() {
-    follow("laravel");
+pages! {
+    getting_started: "getting-started",
+    plain_php: "plain-php",
+    symfony: "symfony",
+    slim: "slim",
+    psr15: "psr15",
+    wordpress: "wordpress",
+    laravel: "laravel",
+    parallel: "parallel",
+    shared_memory: "shared-memory",
 }

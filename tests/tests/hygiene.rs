@@ -40,6 +40,29 @@ fn differences(before: &Value, after: &Value) -> Vec<String> {
     differ.map(|(key, value)| format!("{key}: {value} became {}", after[key.as_str()])).collect()
 }
 
+/// A request notes more possible roots than PHP waits for: nobody waits for the collector, unless code asks for it.
+#[test]
+fn garbage_cycles_are_collected_between_requests() {
+    let server = Server::script(
+        "<?php class Cycle { public $own; static $ended = 0; function __destruct() { self::$ended++; } }
+         Samovar\\serve(function () {
+             $runs = gc_status()['runs']; $ended = Cycle::$ended;
+             for ($i = 0; $i < 15000; $i++) { $cycle = new Cycle; $cycle->own = $cycle; }
+             $meanwhile = [gc_status()['runs'] - $runs, Cycle::$ended - $ended];
+             echo json_encode([$meanwhile, $ended, isset($_GET['ask']) ? gc_collect_cycles() : 0]);
+         });",
+    )
+    .workers(1)
+    .start();
+    eventually("a collection", || {
+        let answer = json_of(&server.get("/"));
+        assert_eq!(answer[0], json!([0, 0]), "in the middle of a request");
+        (answer[1].as_u64()? >= 14_999).then_some(())
+    });
+    let asked = json_of(&server.get("/?ask"))[2].as_u64();
+    assert!(asked.is_some_and(|found| found >= 14_999), "{asked:?}");
+}
+
 #[test]
 fn nothing_of_a_request_is_left_for_the_next() {
     let server = hygiene().start();

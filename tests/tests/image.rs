@@ -2,10 +2,15 @@
 //!
 //! What requests cannot leak stands in isolation.rs; here is how an image comes about, and what ends a worker.
 
-use samovar_testkit::http::Request;
+#[path = "image/findings.rs"]
+mod findings;
+#[path = "image/leaving.rs"]
+mod leaving;
+#[path = "image/requests.rs"]
+mod requests;
+
 use samovar_testkit::{Server, Start, eventually};
 use serde_json::Value;
-use std::io::{Read, Write};
 use std::net::TcpListener;
 
 /// One worker, so that every request meets what the former one left.
@@ -28,6 +33,13 @@ fn thrice(server: &Server, target: &str) -> String {
         assert_eq!(server.get(target).text(), first, "{target}");
     }
     first
+}
+
+/// A server that accepts connections and sends nothing.
+fn silent() -> (TcpListener, u16) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("it is bound").port();
+    (listener, port)
 }
 
 #[test]
@@ -191,6 +203,61 @@ fn warm_up_leaves_what_it_loads_and_nothing_else() {
     assert_eq!(thrice(&server, "/"), "there 9", "a handler's own state is kept");
 }
 
+/// A pattern that PHP still has takes less time than one of the same length that is new in each request.
+#[test]
+fn warm_up_leaves_the_patterns_that_it_compiles() {
+    let pattern = format!("/^({})+x", "[a-z]|[0-9]b|".repeat(400));
+    for locale in ["C", "C.UTF-8"] {
+        let below = format!(
+            "setlocale(LC_ALL, '{locale}');
+             function took($pattern) {{ $from = hrtime(true); preg_match($pattern, 'abc'); return hrtime(true) - $from; }}
+             $new = took('{pattern}' . hrtime(true) . '$/u');
+             echo 4 * took('{pattern}$/u') < $new ? 'there' : 'compiled', ' ', setlocale(LC_CTYPE, 0);"
+        );
+        let serve = || script(&format!("Samovar\\checkpoint(); {below}"));
+        let compiled = |server: &Server| {
+            (0..9).filter(|_| server.get("/").text().starts_with("compiled")).count()
+        };
+        assert!(compiled(&serve().start()) >= 7, "locale {locale}");
+        let warm = serve().args(["--warmup", "/"]).start();
+        assert!(compiled(&warm) <= 2, "locale {locale}: {}", warm.log());
+        assert!(warm.get("/").text().ends_with(locale));
+    }
+}
+
+/// PHP leaves the script's folder at its end. Whatever runs after it sees that; what runs in the next request does not.
+#[test]
+fn code_after_the_script_runs_where_it_runs_under_php_fpm() {
+    let ends = "register_shutdown_function($say)|$GLOBALS['o'] = new Ends|ob_start(fn ($t) => $t . $say())|\
+        set_error_handler($say)|session_set_save_handler(new Ends); session_start()|1";
+    for end in ends.split('|') {
+        let server = script(&format!(
+            "class Ends extends SessionHandler {{
+                function __destruct() {{ say(); }}
+                function write($id, $data): bool {{ return true; }}
+             }}
+             function say() {{ return file_put_contents(getenv('ENDS'), getcwd()); }}
+             $say = function () {{ say(); }};
+             Samovar\\checkpoint();
+             echo getcwd() === __DIR__ ? 'here' : getcwd(); {end};"
+        ));
+        let said = server.folder().join("said");
+        let server = server.env("ENDS", &said.display().to_string()).start();
+        for _ in 0..3 {
+            let _ = std::fs::remove_file(&said);
+            assert!(server.get("/").text().starts_with("here"), "{end}");
+            let is_seen = !end.starts_with("set_error") && end != "1";
+            eventually("the end", || (is_seen == said.exists()).then_some(()));
+            if is_seen {
+                let there = std::fs::read_to_string(&said).expect("it exists");
+                let own = std::env::current_dir().expect("the server's too");
+                assert_eq!(std::path::Path::new(&there), own, "{end}");
+            }
+        }
+        server.stop();
+    }
+}
+
 #[test]
 fn serve_rolls_back_as_often_as_it_is_told() {
     let handler = "$n = 0; Samovar\\serve(function () use (&$n) {
@@ -214,219 +281,6 @@ fn serve_rolls_back_as_often_as_it_is_told() {
     }
     let server = script("Samovar\\serve(fn () => 1, -1);").start();
     assert!(server.get("/").text().contains("must be greater than or equal to 0"));
-}
-
-/// A server that accepts connections and sends nothing.
-fn silent() -> (TcpListener, u16) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let port = listener.local_addr().expect("it is bound").port();
-    (listener, port)
-}
-
-const FFI: &str =
-    "$c = FFI::cdef('int epoll_create1(int); typedef unsigned long t; unsigned sleep(unsigned);
-    int pthread_create(t *, void *, unsigned (*)(unsigned), long); int inotify_init(void);');";
-
-#[test]
-fn what_cannot_be_shared_is_found_and_said() {
-    let (_listener, port) = silent();
-    let connection = format!("$s = stream_socket_client('tcp://127.0.0.1:{port}');");
-    let thread = format!(
-        "{FFI} $t = $c->new('t'); $c->pthread_create(FFI::addr($t), null, $c->sleep, 100);"
-    );
-    for (boot, kind, action, fall) in [
-        (connection.as_str(), "connection", "worker", "worker"),
-        ("$p = proc_open(['sleep', '100'], [['pipe', 'r']], $pipes);", "pipe", "worker", "worker"),
-        ("$p = proc_open(['sleep', '100'], [], $pipes);", "child", "worker", "worker"),
-        ("$p = popen('sleep 100', 'w');", "pipe", "worker", "worker"),
-        ("$p = popen('sleep 100', 'w');", "child", "worker", "worker"),
-        (
-            "$f = fopen(__DIR__ . '/lock', 'c'); flock($f, LOCK_EX | LOCK_NB);",
-            "lock",
-            "worker",
-            "worker",
-        ),
-        ("$s = stream_socket_server('tcp://127.0.0.1:0');", "listener", "note", "shared"),
-        ("pcntl_alarm(1000);", "timer", "script", "script"),
-        (&format!("{FFI} $c->epoll_create1(0);"), "kernel-object", "script", "script"),
-        (&thread, "thread", "script", "script"),
-    ] {
-        let php = format!("$n = 0;\n{boot}\nSamovar\\checkpoint(); echo ++$n, ' ', $_GET['a'];");
-        let server = script(&php).define("ffi.enable", "1").start();
-        let status = image(&server);
-        assert_eq!(status["mode"], fall, "{boot}: {status}; log: {}", server.log());
-        let findings = status["findings"].as_array().expect("a list");
-        let found = findings
-            .iter()
-            .find(|f| f["kind"] == kind)
-            .unwrap_or_else(|| panic!("{boot}: {status}"));
-        assert_eq!(found["action"], action, "{boot}");
-        assert!(!found["advice"].as_str().unwrap_or_default().is_empty(), "{boot}");
-        // What a foreign function opens, nobody sees.
-        if kind != "kernel-object" {
-            let place = found["where"].as_str().unwrap_or_default();
-            assert!(
-                place.ends_with("index.php:3") || place.ends_with("index.php:4"),
-                "{boot}: {place}"
-            );
-        }
-        for _ in 0..3 {
-            assert_eq!(server.get("/?a=b").text(), "1 b", "{boot}: right all the same");
-        }
-        let model = if fall == "script" { "script" } else { "checkpoint" };
-        assert_eq!(server.status()["workers"][0]["model"], model, "{boot}");
-        drop(server);
-        let (code, log) =
-            script(&php).define("ffi.enable", "1").args(["--image-errors", kind]).ended();
-        if action == "note" {
-            continue;
-        }
-        assert_eq!(code, Some(1), "{boot}: {log}");
-        assert!(log.contains("image_errors") && log.contains("hint:"), "{boot}: {log}");
-    }
-}
-
-#[test]
-fn an_encrypted_connection_is_never_rolled_back() {
-    let tls = tls_server::start();
-    let php = format!(
-        "$o = ['ssl' => ['verify_peer' => false, 'verify_peer_name' => false]];
-         $s = stream_socket_client('tls://127.0.0.1:{}', $e, $m, 5, STREAM_CLIENT_CONNECT, stream_context_create($o));
-         if (!$s) {{ die('no tls: ' . $m); }}
-         Samovar\\checkpoint(); echo 'below';",
-        tls.port
-    );
-    let server = script(&php).start();
-    let status = image(&server);
-    assert_eq!(status["mode"], "script", "{status}; {}", server.log());
-    assert_eq!(status["findings"][0]["kind"], "tls");
-    assert_eq!(thrice(&server, "/"), "below");
-}
-
-mod tls_server {
-    use std::process::{Child, Command, Stdio};
-
-    pub(super) struct Tls {
-        pub(super) port: u16,
-        child: Child,
-        _folder: tempfile::TempDir,
-    }
-
-    impl Drop for Tls {
-        fn drop(&mut self) {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
-    }
-
-    /// OpenSSL's own test server, with a certificate made for it.
-    pub(super) fn start() -> Tls {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let (key, cert) = (folder.path().join("key"), folder.path().join("cert"));
-        let made = Command::new("openssl")
-            .args([
-                "req",
-                "-x509",
-                "-newkey",
-                "rsa:2048",
-                "-nodes",
-                "-subj",
-                "/CN=localhost",
-                "-keyout",
-            ])
-            .arg(&key)
-            .arg("-out")
-            .arg(&cert)
-            .stderr(Stdio::null())
-            .status();
-        assert!(made.is_ok_and(|s| s.success()), "openssl makes a certificate");
-        let port = super::silent().1;
-        let child = Command::new("openssl")
-            .args(["s_server", "-quiet", "-accept", &format!("127.0.0.1:{port}"), "-key"])
-            .arg(&key)
-            .arg("-cert")
-            .arg(&cert)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("openssl runs");
-        samovar_testkit::eventually("the TLS server", || {
-            std::net::TcpStream::connect(("127.0.0.1", port)).ok()
-        });
-        Tls { port, child, _folder: folder }
-    }
-}
-
-#[test]
-fn a_kept_connection_works_and_a_dead_one_reaches_no_request() {
-    let (listener, port) = silent();
-    let database = std::thread::spawn(move || {
-        let mut connections = 0;
-        // That of the image process, which sees that it cannot be shared, and one for each worker.
-        for client in listener.incoming().take(3) {
-            let mut client = client.expect("a connection");
-            connections += 1;
-            // The first worker's is closed after three questions, the other by the end of the test.
-            let mut question = [0u8; 1];
-            for n in 0.. {
-                if connections == 2 && n == 3 || client.read(&mut question).unwrap_or(0) == 0 {
-                    break;
-                }
-                client.write_all(format!("{connections}\n").as_bytes()).expect("it is read");
-            }
-        }
-    });
-    let server = script(&format!(
-        "$s = stream_socket_client('tcp://127.0.0.1:{port}'); Samovar\\checkpoint();
-         fwrite($s, '?'); echo trim(fgets($s)), ' ', $_POST['a'] ?? '';"
-    ))
-    .args(["--rehearse", "false"])
-    .start();
-    assert_eq!(thrice(&server, "/"), "2 ");
-    // Not repeatable: it would be lost with a worker whose connection is found dead too late.
-    for _ in 0..3 {
-        let answer = server.client().request(&Request::form("/", "a=b"));
-        assert_eq!((answer.status, answer.text().as_str()), (200, "3 b"));
-    }
-    assert_eq!(image(&server)["refork_reasons"]["connection"], 1);
-    assert_eq!(server.status()["worker_restarts_total"], 0);
-    server.stop();
-    database.join().expect("the silent server");
-}
-
-#[test]
-fn what_a_rollback_cannot_undo_ends_the_worker_and_costs_no_request() {
-    for (request, reason) in [
-        (
-            "proc_open(['sleep', '100'], [], $pipes); $GLOBALS['keep'] = 1; posix_kill(0, 0);",
-            "child",
-        ),
-        ("fclose($GLOBALS['file']);", "descriptor"),
-        ("posix_setsid(); posix_setpgid(0, 0);", "privileges"),
-        ("posix_setgid(posix_getgid());", "privileges"),
-        ("pcntl_setpriority(5);", "privileges"),
-        (
-            "$c = FFI::cdef('typedef unsigned long t; unsigned sleep(unsigned);
-                int pthread_create(t *, void *, unsigned (*)(unsigned), long);');
-             $t = $c->new('t'); $c->pthread_create(FFI::addr($t), null, $c->sleep, 100);",
-            "thread",
-        ),
-    ] {
-        let php = format!(
-            "$file = fopen(__FILE__, 'r'); Samovar\\checkpoint();
-             if ($_SERVER['REQUEST_URI'] === '/do') {{ {request} }} echo getmypid();"
-        );
-        let server = script(&php).define("ffi.enable", "1").start();
-        let before = thrice(&server, "/");
-        assert_eq!(server.get("/do").text(), before, "{request}: answered; {}", server.log());
-        let after = thrice(&server, "/");
-        assert_ne!(after, before, "{request}");
-        let status = image(&server);
-        assert_eq!(status["refork_reasons"][reason], 1, "{request}: {status}");
-        assert_eq!(server.status()["worker_restarts_total"], 0, "{request}");
-        server.stop();
-    }
 }
 
 /// How a server is to be started differently.
@@ -486,27 +340,4 @@ fn status_says_what_an_image_is_and_costs() {
     assert_eq!(status["findings"], serde_json::json!([]));
     let script = Server::script("<?php echo 1;").start();
     assert_eq!(script.status()["image"], Value::Null);
-}
-
-/// In a container stderr is a pipe, below systemd a socket; loggers open `php://stderr` while they boot.
-#[test]
-fn the_servers_own_stderr_may_be_open_above() {
-    let server = script(
-        "$log = fopen('php://stderr', 'a');
-         Samovar\\checkpoint();
-         fwrite($log, \"request {$_SERVER['REQUEST_URI']} is logged\\n\");
-         echo 'hello';",
-    )
-    .workers(2)
-    .start();
-    for target in ["/1", "/2", "/3"] {
-        assert_eq!(server.get(target).text(), "hello");
-        server.wait_for_log(&format!("request {target} is logged"));
-    }
-    let image = image(&server);
-    assert_eq!(
-        (image["mode"].as_str(), image["findings"].to_string().as_str()),
-        (Some("shared"), "[]")
-    );
-    assert_eq!(image["refork_total"], 0, "{image}");
 }

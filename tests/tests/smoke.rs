@@ -1,6 +1,6 @@
 //! The first page, through both servers.
 
-use samovar_testkit::{Oracle, Server, workspace};
+use samovar_testkit::{Oracle, Server, family, workspace};
 
 #[test]
 fn the_first_page_is_the_oracles() {
@@ -21,4 +21,19 @@ fn the_first_page_is_the_oracles() {
     let status = server.status();
     assert_eq!(status["requests_total"], 4, "{status}");
     server.stop();
+}
+
+/// What `make whole` ends with sees a server that is there, and none that is not.
+#[test]
+fn processes_that_are_left_are_seen() {
+    let server = Server::at(workspace().join("examples/hello/public")).workers(2).start();
+    let (name, value) = server.marker();
+    let left = family::with(name, &value);
+    assert!(left.len() >= 4, "server, template and two workers: {left:?}");
+    assert!(family::with(family::RUN, &family::run()).len() >= left.len(), "they are of this run");
+    let worker = server.worker_pid();
+    let told = left.iter().find(|one| one.pid == worker).expect("a worker").to_string();
+    assert!(told.contains("samovar-php") && told.contains("parent "), "{told}");
+    server.stop();
+    assert_eq!(family::gone(name, &value), Ok(()));
 }

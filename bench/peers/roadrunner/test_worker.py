@@ -54,7 +54,8 @@ def proto_head(method, headers, cookies=None):
 def json_head(method, headers, cookies=None):
     return json.dumps({"remoteAddr": "127.0.0.1", "protocol": "HTTP/1.1", "method": method,
                        "uri": "http://127.0.0.1:8080/", "headers": {name: [value] for name, value in headers.items()},
-                       "cookies": cookies or {}, "rawQuery": "", "parsed": False, "uploads": None, "attributes": {}}).encode()
+                       "cookies": cookies or {}, "rawQuery": "", "parsed": False, "uploads": None,
+                       "attributes": {}}).encode()
 
 
 class Worker:

@@ -5,7 +5,7 @@ import pathlib
 import tempfile
 import unittest
 
-from scenarios import bootstrap, deploy, growth, preload, psr7, recycle
+from scenarios import bootstrap, deploy, growth, preload, psr7, recycle, rollback
 from suite import deploys, scenario
 
 
@@ -64,6 +64,21 @@ class Gains(unittest.TestCase):
 
 
 class Tables(unittest.TestCase):
+    def test_a_rollback_is_above_its_limit_or_not(self):
+        def result(part, pages, *rounds):
+            made = [{"us": us, "faults": 10, "searched": 1, "reforks": 0} for us in rounds]
+            return {"part": part, "pages": pages, "error": None if rounds else "no answer", "rounds": made}
+        table = rollback.table(raw({
+            "cheap": result("curve", 10, [10, 20, 900], [30, 30, 30], [40, 40, 40]),
+            "dear": result("kinds", 10, [100, 100], [1000, 1000], [1000, 1000]),
+            "mean": result("mixed", 1000, [10, 10, 400]), "later": result("after", 0, [500] + [20] * 63),
+            "lost": result("curve", 0)}, turns=3))
+        self.assertEqual(cells(table, "cheap"), ["cheap", "30 (20–40)", "63", "", "3.3", "33 %", "0"])
+        self.assertEqual(cells(table, "dear")[1:4], ["1000 (100–1000)", "63", "**above**"])
+        self.assertEqual(cells(table, "mean")[1], "140 (140–140)")
+        self.assertEqual([cells(table, at)[1] for at in ("1", "2")], ["500 (500–500)", "20 (20–20)"])
+        self.assertIn("no answer", cells(table, "lost")[1])
+
     def test_bootstrap_is_what_a_way_costs_over_resident(self):
         table = bootstrap.table(raw({"symfony": record(**{
             "php-fpm": server("nginx + php-fpm", 500), "resident": server("resident", 100),

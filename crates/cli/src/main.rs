@@ -1,12 +1,31 @@
 //! The command `samovar`: one file per subcommand, this one picks it.
+//!
+//! The rooms, each knowing only those before it (`tests/rooms.rs`): what commands print (`terminal`) and the server
+//! logs (`logging`, `panics`); what the process is and may (`service`, `descriptors`, `rights`, `binary`, `companion`); settings as
+//! others take them (`convert`); what looks at workers (`sampling`); the `control` socket; `reload`, the server's part of it; `serve`; the other
+//! `commands`, `top`, `spy` and `profile`; `trial`, servers that `compare` and `leaks` start for themselves; `args`, what was asked for.
 
 mod args;
+mod binary;
+mod commands;
+mod companion;
+mod compare;
 mod control;
+mod convert;
+mod descriptors;
+mod leaks;
 mod logging;
+mod panics;
+mod profile;
 mod reload;
+mod rights;
+mod sampling;
 mod serve;
-mod status;
-mod stop;
+mod service;
+mod spy;
+mod terminal;
+mod top;
+mod trial;
 
 use args::Invocation;
 use std::process::ExitCode;
@@ -14,16 +33,31 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let result = match args::parse() {
         Ok(Invocation::Serve { settings, sources }) => serve::run(*settings, *sources),
-        Ok(Invocation::Status { json, control }) => status::run(control, json),
-        Ok(Invocation::Reload { control }) => reload::run(control),
-        Ok(Invocation::Stop { control }) => stop::run(control),
+        Ok(Invocation::Check { sources, json }) => return commands::check::run(&sources, json),
+        Ok(Invocation::Routes { settings, asked }) => {
+            succeed(commands::routes::run(&settings, &asked))
+        }
+        Ok(Invocation::Compare(asked)) => compare::run(&asked),
+        Ok(Invocation::Leaks(asked)) => leaks::run(&asked),
+        Ok(Invocation::Spy(asked)) => spy::run(&asked),
+        Ok(Invocation::Profile(asked)) => profile::run(&asked),
+        Ok(Invocation::Status { json, control }) => succeed(commands::status::run(control, json)),
+        Ok(Invocation::Top(options)) => succeed(top::run(options)),
+        Ok(Invocation::Reload { control, options }) => {
+            succeed(commands::reload::run(control, options))
+        }
+        Ok(Invocation::Stop { control }) => succeed(commands::stop::run(control)),
         Err(refused) => return refused.report(),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
-            eprintln!("samovar: {error:#}");
+            terminal::complain(&format!("samovar: {error:#}"));
             ExitCode::FAILURE
         }
     }
+}
+
+fn succeed(done: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
+    done.map(|()| ExitCode::SUCCESS)
 }

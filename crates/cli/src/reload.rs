@@ -1,97 +1,231 @@
-//! `samovar reload`, both sides of it: the command, and what the server does about it.
+//! What the server does about `samovar reload` and SIGUSR2.
 //!
 //! All settings are read again. The supervisor boots the application by them in new workers; when these are up, the
 //! front is given its part, and they take over.
 
-use crate::control::{self, ReloadAnswer};
-use crate::serve::{front_options, supervisor_settings};
-use anyhow::{Context, Result, anyhow, bail};
+use crate::convert::{front_settings, supervisor_settings};
+use crate::service::ServiceState;
+use anyhow::{Result, anyhow, bail};
+use rustix::process::Rlimit;
 use samovar_config::{Settings, Sources, needs_restart};
-use samovar_front::{FrontHandle, ValidOptions};
+use samovar_front::{FrontHandle, PreparedTls, Tls, ValidSettings};
+use samovar_insight::Insight;
+use samovar_insight::store::EventKind;
 use samovar_supervisor::{Command, Handle, Reload};
-use std::io::IsTerminal;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use samovar_wire::{ReloadAnswer, ReloadOptions};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
-/// How long the command waits: the server's own limit is `timeouts.boot`, which is not known here.
-const RELOAD_LIMIT: Duration = Duration::from_mins(15);
+/// Begins reloads, and remembers by what the generation that serves was booted. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Reloader(Arc<Parts>, Arc<Mutex<Served>>);
 
-/// A person who waits for longer is told for what.
-const SILENCE: Duration = Duration::from_secs(1);
-
-/// Returns when the new generation serves.
-pub(crate) fn run(control: Option<PathBuf>) -> Result<()> {
-    let path = control.map_or_else(samovar_config::discover_control, Ok)?;
-    if std::io::stderr().is_terminal() {
-        std::thread::spawn(|| {
-            std::thread::sleep(SILENCE);
-            eprintln!("samovar: the application boots; the old generation answers meanwhile …");
-        });
-    }
-    let line = control::ask(&path, "reload", RELOAD_LIMIT)?;
-    let answer: ReloadAnswer =
-        serde_json::from_str(&line).context("the server's answer is not understood")?;
-    if let Some(why) = answer.error {
-        bail!("the old generation goes on: {why}");
-    }
-    for key in answer.needs_restart {
-        println!("`{key}` has changed; that takes effect when the server is restarted");
-    }
-    let seconds = Duration::from_millis(answer.milliseconds).as_secs_f64();
-    println!("generation {} serves, after {seconds:.2} s", answer.generation);
-    Ok(())
+/// What does not change from one reload to the next.
+pub(crate) struct Parts {
+    pub(crate) sources: Sources,
+    /// By which the server was started: some of them hold until it ends.
+    pub(crate) first: Settings,
+    /// Variables that the template has otherwise than this process.
+    pub(crate) environment: Vec<(String, Option<String>)>,
+    /// The limit of open files that PHP is to have.
+    pub(crate) open_files: Rlimit,
+    pub(crate) front: FrontHandle,
+    pub(crate) supervisor: Handle,
+    pub(crate) state: ServiceState,
+    pub(crate) tls: Option<Arc<Tls>>,
+    pub(crate) insight: Option<Arc<Insight>>,
 }
 
-/// What the server needs for its part.
-#[derive(Clone)]
-pub(crate) struct Reloader {
-    sources: Sources,
-    /// By which the server was started: some of them hold until it ends.
-    first: Settings,
-    front: FrontHandle,
-    supervisor: Handle,
+impl Parts {
+    /// For the history.
+    fn note(&self, kind: EventKind, text: impl FnOnce() -> String) {
+        if let Some(insight) = &self.insight {
+            insight.event(kind, text());
+        }
+    }
+
+    fn note_refusal(&self, why: &str) {
+        // The hint is for whoever has asked.
+        self.note(EventKind::ReloadFailed, || why.lines().next().unwrap_or_default().to_owned());
+    }
+}
+
+/// What the generation that serves was booted by.
+struct Served {
+    settings: Settings,
+    has_empty_controller: bool,
+}
+
+impl Served {
+    fn new(settings: Settings) -> Served {
+        let controller = settings.front_controller.as_ref();
+        let has_empty_controller =
+            controller.is_some_and(|file| file.metadata().is_ok_and(|found| found.len() == 0));
+        Served { settings, has_empty_controller }
+    }
+
+    /// Why the next must not follow, going by the disk alone.
+    fn lost_controller(&self, next: &Served) -> Option<String> {
+        let hint = "hint: `samovar reload --force` lets it go";
+        match (&self.settings.front_controller, &next.settings.front_controller) {
+            (Some(old), None) => Some(format!(
+                "the front controller is gone: there is no `{}` any more\n{hint}",
+                next.settings.root.join(old.file_name()?).display()
+            )),
+            (Some(_), Some(new)) if next.has_empty_controller && !self.has_empty_controller => {
+                Some(format!("the front controller `{}` is empty\n{hint}", new.display()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether somebody has set what decides about the model.
+    fn means_another_model(&self, next: &Served) -> bool {
+        let (old, new) = (&self.settings, &next.settings);
+        old.compat != new.compat
+            || old.rollback_every != new.rollback_every
+            || old.whole_scripts != new.whole_scripts
+            || old.checkpoint_after.is_some() != new.checkpoint_after.is_some()
+    }
+}
+
+/// Everything that a reload is begun with.
+struct Prepared {
+    serving: Served,
+    of_supervisor: samovar_supervisor::Settings,
+    of_front: ValidSettings,
+    needs_restart: Vec<String>,
+    may_change_model: bool,
+    /// `None`: the certificates stay what they are.
+    tls: Option<PreparedTls>,
 }
 
 impl Reloader {
-    pub(crate) fn new(
-        sources: Sources,
-        first: Settings,
-        front: FrontHandle,
-        supervisor: Handle,
-    ) -> Reloader {
-        Reloader { sources, first, front, supervisor }
+    pub(crate) fn new(parts: Parts) -> Reloader {
+        let serving = Served::new(parts.first.clone());
+        Reloader(Arc::new(parts), Arc::new(Mutex::new(serving)))
     }
 
     /// Begins a reload. `done` is called once, on some thread, and must not block; the answer's `error` says whether it
     /// came to nothing.
-    pub(crate) fn begin(&self, done: impl FnOnce(ReloadAnswer) + Send + 'static) {
+    pub(crate) fn begin(
+        &self,
+        options: &ReloadOptions,
+        done: impl FnOnce(ReloadAnswer) + Send + 'static,
+    ) {
         let since = Instant::now();
-        match self.prepare() {
-            Err(error) => done(ReloadAnswer::refused(format!("{error:#}"))),
-            Ok((settings, next, needs_restart)) => {
-                let front = self.front.clone();
-                let tell = move |outcome: Result<u64, String>| match outcome {
-                    Err(why) => done(ReloadAnswer::refused(why)),
-                    Ok(generation) => {
-                        front.switch(next);
-                        let milliseconds = since.elapsed().as_millis().try_into().unwrap_or(0);
-                        done(ReloadAnswer { generation, milliseconds, needs_restart, error: None });
-                    }
+        match self.prepare(options.force) {
+            Err(error) => {
+                let why = format!("{error:#}");
+                self.0.note_refusal(&why);
+                done(ReloadAnswer::refused(why));
+            }
+            Ok(prepared) => {
+                let probe = self.probe(options, &prepared);
+                let Prepared { serving, of_supervisor, of_front, needs_restart, .. } = prepared;
+                let Prepared { may_change_model, tls, .. } = prepared;
+                let reloader = self.clone();
+                let tell = move |outcome: Result<u64, String>| {
+                    let Reloader(parts, current) = &reloader;
+                    let answer = match outcome {
+                        Err(why) => {
+                            parts.note_refusal(&why);
+                            ReloadAnswer::refused(why)
+                        }
+                        Ok(generation) => {
+                            parts.front.switch(of_front);
+                            if let (Some(tls), Some(prepared)) = (&parts.tls, tls) {
+                                tls.install(prepared);
+                            }
+                            let mut served = current.lock().unwrap_or_else(PoisonError::into_inner);
+                            let before = std::mem::replace(&mut *served, serving);
+                            let changed = before.settings.changed(&served.settings);
+                            drop(served);
+                            let milliseconds = since.elapsed().as_millis().try_into().unwrap_or(0);
+                            if !changed.is_empty() {
+                                parts.note(EventKind::Config, || changed.join(", "));
+                            }
+                            parts.note(EventKind::Reload, || {
+                                format!("generation {generation} took over after {milliseconds} ms")
+                            });
+                            ReloadAnswer { generation, milliseconds, needs_restart, error: None }
+                        }
+                    };
+                    let serves = match answer.generation {
+                        0 => parts.supervisor.report().generation,
+                        new => new,
+                    };
+                    parts.state.has_reloaded(serves);
+                    done(answer);
                 };
-                let reload = Reload { settings: Box::new(settings), done: Box::new(tell) };
-                self.supervisor.send(Command::Reload(reload));
+                let settings = Box::new(of_supervisor);
+                let reload = Reload { settings, probe, may_change_model, done: Box::new(tell) };
+                self.0.state.reloads();
+                self.0.supervisor.send(Command::Reload(reload));
             }
         }
     }
 
+    /// What the new workers are asked before they take over.
+    fn probe(
+        &self,
+        options: &ReloadOptions,
+        prepared: &Prepared,
+    ) -> Option<samovar_supervisor::Probe> {
+        let target =
+            options.probe.clone().or_else(|| prepared.serving.settings.reload_probe.clone());
+        let target = target.filter(|_| !options.force)?;
+        let (front, next) = (self.0.front.clone(), prepared.of_front.clone());
+        Some(Box::new(move |done| {
+            front.probe(target, next, Box::new(|came| done(came.map(|probed| probed.is_app))));
+        }))
+    }
+
     /// Everything that can be wrong before a process is started.
-    fn prepare(&self) -> Result<(samovar_supervisor::Settings, ValidOptions, Vec<String>)> {
-        let mut settings = self.sources.resolve().map_err(|problems| anyhow!("{problems}"))?;
-        let restart = needs_restart(&self.first, &settings);
-        settings.limits.queue_max = self.first.limits.queue_max;
+    fn prepare(&self, force: bool) -> Result<Prepared> {
+        let parts = &self.0;
+        let mut settings = parts.sources.resolve().map_err(|problems| anyhow!("{problems}"))?;
+        let restart = needs_restart(&parts.first, &settings);
+        settings.limits.queue_max = parts.first.limits.queue_max;
+        // Whether traces are collected is decided once: the front must not promise spans that nobody sends.
+        settings.insight.otlp = parts.first.insight.otlp.clone();
+        settings.insight.enabled = parts.first.insight.enabled;
         let program = samovar_config::locate_php(&settings)?;
-        let next = ValidOptions::new(front_options(&settings))?;
-        let restart = restart.into_iter().map(str::to_owned).collect();
-        Ok((supervisor_settings(&settings, program), next, restart))
+        let of_front = ValidSettings::new(front_settings(&settings))?;
+        let of_supervisor =
+            supervisor_settings(&settings, program, parts.open_files, parts.environment.clone());
+        let next = Served::new(settings);
+        let current = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(why) = current.lost_controller(&next).filter(|_| !force) {
+            bail!(why);
+        }
+        let may_change_model = force || current.means_another_model(&next);
+        drop(current);
+        let needs_restart = restart.into_iter().map(str::to_owned).collect();
+        let tls = self.certificates(&next.settings)?;
+        Ok(Prepared {
+            serving: next,
+            of_supervisor,
+            of_front,
+            needs_restart,
+            may_change_model,
+            tls,
+        })
+    }
+
+    /// Reads them again. A server that has given up root may lack the right to: then the old ones hold.
+    fn certificates(&self, settings: &Settings) -> Result<Option<PreparedTls>> {
+        let Some(tls) = self.0.tls.as_ref().filter(|_| !settings.tls.certificates.is_empty())
+        else {
+            return Ok(None);
+        };
+        match tls.prepare(settings) {
+            Ok(prepared) => Ok(Some(prepared)),
+            Err(error) if error.is_for_want_of_rights() => {
+                tracing::warn!(%error, "the certificates stay what they are");
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 }

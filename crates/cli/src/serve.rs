@@ -1,250 +1,254 @@
-//! `samovar serve`: bind, start PHP, serve, drain, leave.
+//! `samovar serve`: settle what is needed, bind, start, run, drain.
 
-use crate::control::ReloadAnswer;
-use crate::control::{Server, Socket};
-use crate::logging;
-use crate::reload::Reloader;
+mod advice;
+mod hooks;
+mod limits;
+mod link;
+pub(crate) mod listen;
+pub(crate) mod operators;
+pub(crate) mod ways;
+
+use crate::control::clients;
+use crate::control::report::StatusSources;
+use crate::control::server::Server;
+use crate::control::socket::Socket;
+use crate::convert::{environment, front_settings, supervisor_settings};
+use crate::logging::{self, LastWords, Logs};
+use crate::reload::{Parts, Reloader};
+use crate::sampling::Sampling;
+use crate::service::{Service, ServiceState, Watchdog};
+use crate::{binary, companion, descriptors, panics, rights};
 use anyhow::{Context, Result, anyhow};
-use samovar_config::{Listen, LogFormat, LogLevel, Settings, Sources};
-use samovar_front::{
-    AccessLog, AccessLogFormat, EarlyHints, Front, FrontEvent, FrontHandle, FrontOptions,
-    KillReason, SupervisorLink,
-};
-use samovar_ring::{Lane, Ring};
-use samovar_supervisor::{Command, Ended, Handle, Hooks, Running, TemplateCommand};
+use hooks::Hooks;
+use limits::Limits;
+use operators::Measured;
+use rustix::process::Rlimit;
+use samovar_admin::Admin;
+use samovar_config::{Settings, Sources};
+use samovar_front::{Bound, Front, Tls};
+use samovar_insight::Insight;
+use samovar_insight::pinba::listener::PinbaIn;
+use samovar_ring::Ring;
+use samovar_shared::Shared;
+use samovar_supervisor::identity::Identity;
+use samovar_supervisor::{Command, Ended, Handle, Running};
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Instant;
+use ways::SlowLogFile;
 
 /// Serves until SIGTERM, SIGINT or `samovar stop`.
-pub(crate) fn run(settings: Settings, sources: Sources) -> Result<()> {
-    logging::start(&settings);
-    let started = Instant::now();
-    let php = samovar_config::locate_php(&settings)?;
-    let listeners = bind_all(&settings.listen)?;
-    let addresses = addresses(&listeners)?;
-    let socket = Socket::bind(&control_path(&settings, &listeners)?)?;
+pub(crate) fn run(settings: Settings, sources: Sources) -> Result<ExitCode> {
+    // Before this process opens anything, which would get the number of a socket that is missing.
+    let inherited = listen::inherit();
+    let logs = logging::start(&settings)?;
+    panics::report_to_log();
+    let _last_words = LastWords(&logs);
+    let result = inherited.and_then(|sockets| serve(settings, sources, sockets, &logs));
+    logs.finish(result.as_ref().err().map(|error| format!("{error:#}")));
+    Ok(if result.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
 
+fn serve(
+    settings: Settings,
+    sources: Sources,
+    inherited: Option<Vec<Bound>>,
+    logs: &Logs,
+) -> Result<()> {
+    let settled = settle(settings, sources)?;
+    let opened = bind(&settled, inherited)?;
+    let started = start(settled, opened, logs)?;
+    run_until_drained(started)
+}
+
+/// What is known before anything is opened.
+struct Settled {
+    since: Instant,
+    settings: Settings,
+    sources: Sources,
+    /// The limit of open files that PHP is to have.
+    open_files: Rlimit,
+    service: Service,
+    /// The user to become once everything is bound.
+    identity: Option<Identity>,
+    /// The worker binary, found but not asked yet.
+    php: PathBuf,
+}
+
+fn settle(settings: Settings, sources: Sources) -> Result<Settled> {
+    let since = Instant::now();
+    let open_files = descriptors::raise(&settings)?;
+    let service = Service::of_environment();
+    let identity = rights::identity(&settings)?;
+    let php = samovar_config::locate_php(&settings)?;
+    advice::advise(&settings);
+    Ok(Settled { since, settings, sources, open_files, service, identity, php })
+}
+
+/// What the outside reaches: HTTP clients, and commands.
+struct Opened {
+    listeners: Vec<Bound>,
+    /// Its keys may be readable for root alone.
+    tls: Option<Arc<Tls>>,
+    admin: Vec<TcpListener>,
+    pinba: Option<PinbaIn>,
+    /// As they are, where `listen` says port 0: `http://127.0.0.1:8080`, `unix:/run/samovar.sock`.
+    addresses: Vec<String>,
+    control: Socket,
+}
+
+/// Binds everything, and is root no more.
+fn bind(settled: &Settled, inherited: Option<Vec<Bound>>) -> Result<Opened> {
+    let Settled { settings, identity, php, .. } = settled;
+    let tls = Tls::load(settings)?;
+    let listeners = listen::listen(settings, inherited, identity.as_ref())?;
+    let admin = operators::bind(settings)?;
+    let pinba = ways::bind(settings)?;
+    // Before any process exists; glibc has all threads change.
+    if let Some(identity) = identity {
+        rights::assume(identity, settings, php)?;
+        companion::end_with_parent();
+    }
+    binary::recognise(settings, php)?;
+    let addresses = listeners.iter().map(ToString::to_string).collect();
+    let control = Socket::bind(&listen::control_path(settings, &listeners)?)?;
+    Ok(Opened { listeners, tls, admin, pinba, addresses, control })
+}
+
+/// What runs beside the main thread, and what that thread is to run.
+struct Started {
+    supervisor: Running,
+    of_supervisor: samovar_supervisor::Settings,
+    hooks: Hooks,
+    front: JoinHandle<Result<()>>,
+    insight: Option<Arc<Insight>>,
+    slow_log: SlowLogFile,
+    sampling: Option<Arc<Sampling>>,
+    /// Its file goes in the end.
+    _control: Socket,
+    _admin: Option<Admin>,
+}
+
+fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
+    let Settled { since, settings, sources, open_files, service, identity, php } = settled;
+    let Opened { listeners, tls, admin, pinba, addresses, control } = opened;
     let ring = Ring::create(settings.limits.queue_max).context("cannot create the ring")?;
-    // Signals are blocked here, before any other thread exists: threads inherit the mask.
-    let supervisor = Running::prepare(ring.clone()).context("cannot start the supervisor")?;
+    // Signals are blocked here, before any thread but the logs' exists, which block them by themselves: threads
+    // inherit the mask.
+    let shared = Shared::create(settings.shared.bytes_max)
+        .context("cannot create the memory that workers share")?;
+    let supervisor = Running::prepare(ring.clone(), shared.clone(), logs.intake.clone())
+        .context("cannot start the supervisor")?;
     let handle = supervisor.handle();
-    let link = link_to(handle.clone());
-    let (front, front_handle) = Front::new(listeners, ring, front_options(&settings), link)?;
-    let of_supervisor = supervisor_settings(&settings, php);
-    let reloader = Reloader::new(sources, settings, front_handle.clone(), handle.clone());
-    socket.serve(Server {
-        started,
-        listen: addresses.clone(),
+    let link = link::link_to(handle.clone());
+    let Measured { intake, insight, slow_log, sampling } = operators::measure(&settings, pinba)?;
+    let (front, front_handle) =
+        Front::new(listeners, tls.clone(), ring, front_settings(&settings), link, intake)?;
+    let connections_max = front_settings(&settings).limits.connections_max;
+    let environment = environment(identity.as_ref());
+    let of_supervisor = supervisor_settings(&settings, php, open_files, environment.clone());
+    let status = StatusSources {
+        started: since,
+        listen: addresses.iter().map(|at| at.replacen("http://", "", 1)).collect(),
+        admin: listen::addresses(&admin)?,
         front: front_handle.clone(),
         supervisor: handle.clone(),
-        reloader: reloader.clone(),
-    })?;
-    let front_thread = std::thread::Builder::new().name("front".into()).spawn(move || {
-        let result = front.run();
-        // Drained: nothing is in flight, the workers may leave.
-        handle.send(Command::Stop);
+        shared,
+        logs: logs.clone(),
+        slow_log: slow_log.0.clone(),
+        insight: insight.clone(),
+        sampling: sampling.clone(),
+    };
+    let admin = operators::start(admin, &settings, status.clone(), insight.clone())?;
+    let state = ServiceState::new(service.clone(), addresses.clone());
+    let reloader = Reloader::new(Parts {
+        sources,
+        first: settings,
+        environment,
+        open_files,
+        front: front_handle.clone(),
+        supervisor: handle.clone(),
+        state: state.clone(),
+        tls,
+        insight: insight.clone(),
+    });
+    let of_clients = reloader.clone();
+    let begin_reload = move |options: &_, done| of_clients.begin(options, done);
+    clients::start(&control, Server::new(status, state.clone(), begin_reload)?)?;
+    tracing::info!(
+        listen = addresses.join(" "),
+        "connections are taken from now on; requests wait until the application has booted, \
+         for at most `timeouts.queue`"
+    );
+    if let Some(sampling) = &sampling {
+        sampling.begin(&handle)?;
+    }
+    let front = start_front(front, handle)?;
+    let hooks = Hooks {
+        addresses,
+        control: control.path.clone(),
+        front: front_handle,
+        reloader,
+        is_reading: Arc::default(),
+        logs: logs.clone(),
+        state,
+        insight: insight.clone(),
+        slow_log: slow_log.clone(),
+        limits: Limits::new(connections_max),
+        watchdog: Watchdog::of_environment(service),
+    };
+    Ok(Started {
+        supervisor,
+        of_supervisor,
+        hooks,
+        front,
+        insight,
+        slow_log,
+        sampling,
+        _control: control,
+        _admin: admin,
+    })
+}
+
+fn start_front(front: Front, supervisor: Handle) -> Result<JoinHandle<Result<()>>> {
+    let run = move || {
+        let result = run_front(front);
+        // Drained: nothing is in flight, the workers may leave. Of a broken front nobody waits for anything.
+        supervisor.send(if result.is_ok() { Command::Stop } else { Command::StopNow });
         result
-    })?;
+    };
+    Ok(std::thread::Builder::new().name("front".into()).spawn(run)?)
+}
 
-    let control = socket.path.clone();
-    let mut hooks = Announce { addresses, control, front: front_handle, reloader };
-    let ended = samovar_supervisor::run(supervisor, of_supervisor, &mut hooks)?;
+/// A panic that nothing smaller has caught ends the front, and with it the server: whoever started it starts another.
+fn run_front(front: Front) -> Result<()> {
+    let run = std::panic::AssertUnwindSafe(|| front.run());
+    let ended = std::panic::catch_unwind(run);
+    ended.map_err(|_| anyhow!("the front panicked: the log says where"))?.context("the front ended")
+}
+
+/// The main thread is the supervisor's. It ends when the front has drained and the workers have left.
+fn run_until_drained(mut started: Started) -> Result<()> {
+    let Started { supervisor, of_supervisor, front, insight, slow_log, sampling, .. } = started;
+    let ended = samovar_supervisor::run(supervisor, of_supervisor, &mut started.hooks)?;
     // After a second signal nobody is left to answer what the front still waits for.
-    if ended == Ended::Drained {
-        front_thread.join().map_err(|_| anyhow!("the front panicked"))??;
-    }
-    Ok(())
-}
-
-struct Announce {
-    addresses: Vec<String>,
-    control: PathBuf,
-    front: FrontHandle,
-    reloader: Reloader,
-}
-
-impl Hooks for Announce {
-    fn ready(&mut self) {
-        // The line that people, scripts and tests wait for; not a log line, so no log level hides it.
-        let addresses: Vec<_> = self.addresses.iter().map(|a| format!("http://{a}")).collect();
-        eprintln!(
-            "samovar: listening on {} (control {})",
-            addresses.join(" "),
-            self.control.display()
-        );
-    }
-
-    fn stop_requested(&mut self) {
-        self.front.drain();
-    }
-
-    fn reopen_logs(&mut self) {
-        self.front.reopen_logs();
-    }
-
-    fn reload_requested(&mut self) {
-        // Whoever sends a signal reads the log: both ends are told there, whatever its level is.
-        self.reloader.begin(|answer| match answer {
-            ReloadAnswer { error: Some(why), .. } => {
-                eprintln!("samovar: no reload, the old generation goes on: {why}");
+    match ended {
+        Ended::StoppedNow => Ok(()),
+        Ended::Drained | Ended::Broken => {
+            let ended = front.join().map_err(|_| anyhow!("the front's thread panicked"))?;
+            // The front has told of its last request.
+            if let Some(insight) = insight {
+                insight.finish();
             }
-            ReloadAnswer { generation, .. } => eprintln!("samovar: generation {generation} serves"),
-        });
-    }
-}
-
-fn bind_all(listen: &[Listen]) -> Result<Vec<TcpListener>> {
-    listen.iter().map(bind).collect()
-}
-
-fn bind(at: &Listen) -> Result<TcpListener> {
-    TcpListener::bind((at.host.as_str(), at.port)).map_err(|error| {
-        let hint = match error.kind() {
-            std::io::ErrorKind::PermissionDenied => {
-                "hint: ports below 1024 need CAP_NET_BIND_SERVICE; listen on 8080, or grant it"
+            // Then the routes of all that was seen are known.
+            if let Some(sampling) = sampling {
+                sampling.finish();
             }
-            std::io::ErrorKind::AddrInUse => {
-                "hint: another process listens there; stop it, or choose another --listen"
-            }
-            _ => "hint: --listen HOST:PORT must be an address of this machine",
-        };
-        anyhow!("cannot bind `{at}`: {error}\n{hint}")
-    })
-}
-
-fn addresses(listeners: &[TcpListener]) -> Result<Vec<String>> {
-    listeners.iter().map(|l| Ok(l.local_addr()?.to_string())).collect()
-}
-
-fn control_path(settings: &Settings, listeners: &[TcpListener]) -> Result<PathBuf> {
-    if let Some(path) = &settings.control {
-        return Ok(path.clone());
-    }
-    let port = listeners.first().context("no address to listen on")?.local_addr()?.port();
-    samovar_config::make_control_dir()?;
-    Ok(samovar_config::default_control_path(port))
-}
-
-fn link_to(supervisor: Handle) -> SupervisorLink {
-    Box::new(move |event| match event {
-        FrontEvent::KillWorker { incarnation, reason } => supervisor.send(Command::Kill {
-            incarnation: incarnation.get(),
-            reason: match reason {
-                KillReason::AnswerTimeout => "it gave no answer within timeouts.answer",
-                KillReason::BrokenRing => "it wrote garbage into the shared memory",
-            },
-        }),
-        FrontEvent::LaneNeeded(Lane::Script) => supervisor.send(Command::ScriptsWait),
-        FrontEvent::LaneNeeded(Lane::App) => {}
-    })
-}
-
-pub(crate) fn supervisor_settings(
-    settings: &Settings,
-    program: PathBuf,
-) -> samovar_supervisor::Settings {
-    let mut arguments = Vec::new();
-    if let Some(app) = &settings.front_controller {
-        arguments.extend(["--app".to_owned(), app.to_string_lossy().into_owned()]);
-    }
-    arguments.extend(["--root".to_owned(), settings.root.to_string_lossy().into_owned()]);
-    if let Some(file) = &settings.checkpoint_after {
-        arguments.extend(["--checkpoint-after".to_owned(), file.to_string_lossy().into_owned()]);
-    }
-    for target in &settings.warmup {
-        arguments.extend(["--warmup".to_owned(), target.clone()]);
-    }
-    if !settings.rehearse {
-        arguments.push("--no-rehearsal".to_owned());
-    }
-    let growth = settings.limits.growth_bytes_max.to_string();
-    arguments.extend(["--growth-bytes-max".to_owned(), growth]);
-    arguments.extend(["--compat".to_owned(), settings.compat.word().to_owned()]);
-    arguments.extend(["--rollback-every".to_owned(), settings.rollback_every.to_string()]);
-    if let Some(file) = &settings.php_ini {
-        arguments.extend(["--php-ini".to_owned(), file.to_string_lossy().into_owned()]);
-    }
-    for (key, value) in &settings.define {
-        arguments.extend(["--define".to_owned(), format!("{key}={value}")]);
-    }
-    if settings.log_format == LogFormat::Json {
-        arguments.push("--json-log".to_owned());
-    }
-    if matches!(settings.log_level, LogLevel::Debug | LogLevel::Trace) {
-        arguments.push("--debug-log".to_owned());
-    }
-    samovar_supervisor::Settings {
-        command: TemplateCommand { program, arguments },
-        workers: settings.workers,
-        image_errors: settings.image_errors.clone(),
-        consoles: settings.consoles.iter().map(console).collect(),
-        boot_limit: settings.timeouts.boot,
-        drain_limit: settings.timeouts.drain,
-    }
-}
-
-fn console(from: &samovar_config::Console) -> samovar_supervisor::Console {
-    let script = from.script.to_string_lossy().into_owned();
-    samovar_supervisor::Console {
-        name: from.name.clone(),
-        command: std::iter::once(script).chain(from.arguments.iter().cloned()).collect(),
-        folder: from.folder.clone(),
-        count: from.count,
-        memory_max: from.memory_max,
-        time_max: from.time_max,
-        stop_timeout: from.stop_timeout,
-    }
-}
-
-/// A front controller that is not the folder's index answers for folders too; for one that is, nginx's
-/// `try_files $uri $uri/ /index.php` says all.
-fn named_controller(settings: &Settings) -> Option<PathBuf> {
-    let controller = settings.front_controller.as_ref()?;
-    (*controller != settings.root.join("index.php")).then(|| controller.clone())
-}
-
-pub(crate) fn front_options(settings: &Settings) -> FrontOptions {
-    let (limits, timeouts) = (&settings.limits, &settings.timeouts);
-    FrontOptions {
-        root: settings.root.clone(),
-        front_controller: named_controller(settings),
-        link_targets: settings.link_targets.clone(),
-        static_files: settings.static_files,
-        request_buffering: settings.request_buffering,
-        trusted_proxies: settings.trusted_proxies.clone(),
-        early_hints: match settings.early_hints {
-            samovar_config::EarlyHints::Auto => EarlyHints::Auto,
-            samovar_config::EarlyHints::On => EarlyHints::On,
-            samovar_config::EarlyHints::Off => EarlyHints::Off,
-        },
-        temp_dir: settings.temp_dir.clone(),
-        server_name: settings.server_name.clone(),
-        limits: samovar_front::Limits {
-            head_bytes_max: limits.head_bytes_max as usize,
-            headers_max: limits.headers_max,
-            body_bytes_max: limits.body_bytes_max,
-            connections_max: limits.connections_max,
-            queue_max: limits.queue_max,
-            retries_max: limits.retries_max as u32,
-        },
-        timeouts: samovar_front::Timeouts {
-            header: timeouts.header,
-            idle: timeouts.idle,
-            body: timeouts.body,
-            write: timeouts.write,
-            queue: timeouts.queue,
-            answer: timeouts.answer,
-            drain: timeouts.drain,
-        },
-        access_log: match &settings.access_log {
-            samovar_config::AccessLog::Off => AccessLog::Off,
-            samovar_config::AccessLog::Stdout => AccessLog::Stdout,
-            samovar_config::AccessLog::File(path) => AccessLog::File(path.clone()),
-        },
-        access_log_format: match settings.access_log_format {
-            samovar_config::AccessLogFormat::Combined => AccessLogFormat::Combined,
-            samovar_config::AccessLogFormat::Json => AccessLogFormat::Json,
-        },
+            slow_log.finish();
+            ended
+        }
     }
 }

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
-use crate::consoles;
-use crate::setting::{Group, Kind, Preset, Setting};
-use crate::table::SETTINGS;
+use crate::schema::console::{self, Field, KEY, TABLES_MAX};
+use crate::schema::location;
+use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
+use crate::schema::table::SETTINGS;
 
 const INTRODUCTION: &str = "\
-<!-- Generated from crates/config/src/table.rs: UPDATE=1 cargo test -p samovar-config docs -->
+<!-- Generated from crates/config/src/schema: UPDATE=1 cargo test -p samovar-config docs -->
 
 # Settings
 
@@ -41,7 +42,7 @@ answer = \"30s\"
 ```
 ";
 
-/// The whole page.
+/// The page `docs/settings.md`.
 pub fn settings_md() -> String {
     let mut page = INTRODUCTION.to_owned();
     for group in Group::ALL {
@@ -49,8 +50,10 @@ pub fn settings_md() -> String {
         for setting in SETTINGS.iter().filter(|setting| setting.group == group) {
             page.push_str(&section(setting));
         }
-        if group == Group::Php {
-            page.push_str(&consoles::section());
+        match group {
+            Group::Serving => page.push_str(&location_section()),
+            Group::Php => page.push_str(&console_section()),
+            _ => {}
         }
     }
     page
@@ -63,11 +66,12 @@ fn section(setting: &Setting) -> String {
     }
     let _ = write!(
         section,
-        "\n- Flag: {}\n- Environment: `{}`\n- Allowed: {}\n- Default: {}\n",
+        "\n- Flag: {}\n- Environment: `{}`\n- Allowed: {}\n- Default: {}\n- Reload: {}\n",
         flag(setting),
         setting.env(),
         setting.kind.allowed(),
         default(setting),
+        on_reload(setting),
     );
     section
 }
@@ -92,6 +96,51 @@ fn default(setting: &Setting) -> String {
     match setting.default {
         Preset::Text(text) => format!("`{text}`"),
         Preset::Derived(how) => how.to_owned(),
+    }
+}
+
+/// What may stand in a `[[console]]`.
+fn console_section() -> String {
+    let mut page = format!(
+        "\n## Console workers\n\n### `[[{KEY}]]`\n\n\
+         Long-running console commands beside HTTP, such as message consumers: \
+         [the guide](guide/consumers.md).\n\
+         A table for each command, in the file alone; up to {TABLES_MAX} of them. A reload applies it.\n\n\
+         ```toml\n[[{KEY}]]\ncommand = \"messenger:consume async --time-limit=3600\"\ncount = 2\n```\n\n\
+         {TABLE}"
+    );
+    rows(&mut page, &console::FIELDS);
+    page
+}
+
+/// What may stand in a `[[location]]`.
+fn location_section() -> String {
+    let mut page = format!(
+        "\n## Locations\n\n### `[[{}]]`\n\n\
+         What holds for some paths or hosts: [the guide](guide/locations.md).\n\
+         Tables in the file alone; up to {} of them. Of each key, the first table that fits and has it counts. A reload \
+         applies it.\n\n\
+         ```toml\n[[location]]\npath = \"/uploads/*\"\nscripts = false\n```\n\n\
+         {TABLE}",
+        location::KEY,
+        location::TABLES_MAX
+    );
+    rows(&mut page, &location::FIELDS);
+    page
+}
+
+const TABLE: &str = "| key | allowed | default | |\n|---|---|---|---|\n";
+
+fn rows(page: &mut String, fields: &[Field]) {
+    for Field { key, allowed, default, doc } in fields {
+        let _ = writeln!(page, "| `{key}` | {allowed} | {default} | {doc} |");
+    }
+}
+
+fn on_reload(setting: &Setting) -> &'static str {
+    match setting.on_reload {
+        OnReload::Applied => "applies it",
+        OnReload::Kept(_) => "a change waits for a restart",
     }
 }
 

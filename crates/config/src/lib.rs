@@ -4,38 +4,34 @@
 //! `SAMOVAR_…` variables, `samovar.toml`); then it is laid over the defaults, the file first, the
 //! command line last, and checked into [`Settings`]. All mistakes are reported together.
 //!
-//! Reading order: [`table`] (what can be set), [`setting`] (what an entry holds, what is allowed),
-//! [`settings`] (what comes out), [`sources`] and `file` (what was typed), `resolve` (how they
-//! meet). `consoles`: the tables `[[worker]]`, which only a file has. `restart`: what a reload cannot change.
-//! [`control`] and [`php`] find the two things that depend on the machine: socket and worker.
+//! The rooms, lower ones first; none knows those below it in this list (`tests/rooms.rs`): `problem` (what is wrong,
+//! and what to do), [`schema`] (what can be set), `locate` (the two things that depend on the machine: socket and
+//! worker), [`sources`] (what was typed, and how it meets), [`docs`] (the manual page).
 //!
-//! To add a setting: one entry in [`table`], one field in [`settings`], `UPDATE=1 cargo test`.
+//! To add a setting: one row in `schema/table/`, one field in [`schema::settings`],
+//! `UPDATE=1 cargo test`.
 
-mod consoles;
-pub mod control;
 pub mod docs;
-mod file;
-pub mod names;
-pub mod php;
+mod locate;
 mod problem;
-mod resolve;
-mod restart;
-pub mod setting;
-pub mod settings;
+pub mod schema;
 pub mod sources;
-pub mod table;
 #[cfg(test)]
 mod tests;
-mod typed;
-mod value;
 
-pub use consoles::Console;
-pub use control::{default_control_path, discover_control, make_control_dir};
-pub use php::locate_php;
+pub use locate::{default_control_path, discover_control, locate_php, make_control_dir};
 pub use problem::{Problem, Problems};
-pub use restart::needs_restart;
-pub use settings::{
-    AccessLog, AccessLogFormat, Compat, EarlyHints, Limits, Listen, LogFormat, LogLevel, Php,
-    Settings, Timeouts,
+pub use schema::address::Listen;
+pub use schema::binary::PhpBinary;
+pub use schema::compression::{Coding, Compression};
+pub use schema::console::ConsoleCommand;
+pub use schema::listener::{Listener, Place, Protocol, Role};
+pub use schema::location::{ErrorPage, Fallback, Location, Redirect};
+pub use schema::notation::duration;
+pub use schema::settings::{
+    AccessLog, AccessLogFormat, ClientCertificates, Compat, EarlyHints, Insight, Limits, LogFormat,
+    LogLevel, Otlp, Settings, Timeouts, Tls, TlsVersion, TraceFrom, Workers,
 };
+pub use schema::table::needs_restart;
+pub use schema::{names, setting, table};
 pub use sources::Sources;

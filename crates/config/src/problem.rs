@@ -1,5 +1,7 @@
 //! What is wrong with what was typed, and what to do about it.
 
+use std::io;
+
 /// One mistake: where, what, and a hint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}\nhint: {hint}")]
@@ -33,7 +35,7 @@ impl Problems {
         Problems(problems)
     }
 
-    /// At least one.
+    /// The mistakes, at least one.
     pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
         self.0.iter()
     }
@@ -45,5 +47,14 @@ impl<'a> IntoIterator for &'a Problems {
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
+    }
+}
+
+/// The system's words without the error number.
+pub(crate) fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file".to_owned(),
+        io::ErrorKind::InvalidData => "it is not UTF-8".to_owned(),
+        kind => kind.to_string(),
     }
 }

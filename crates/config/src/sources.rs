@@ -1,19 +1,25 @@
 //! Where settings come from: command line, environment, file. All of it is handed in, so that a
 //! test needs no process of its own.
 
+mod consoles;
+mod file;
+mod lay;
+mod locations;
+mod tables;
+mod typed;
+
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::consoles::{self, TypedConsole};
-use crate::file;
-use crate::names;
-use crate::problem::{Problem, Problems};
-use crate::resolve;
-use crate::setting::{Kind, Setting};
-use crate::settings::{Blank, Settings};
-use crate::table::SETTINGS;
-use crate::typed::{Origin, Typed};
+use crate::problem::{Problem, Problems, reason};
+use crate::schema::location::Location;
+use crate::schema::names;
+use crate::schema::setting::{Kind, Setting, Surroundings};
+use crate::schema::settings::{Blank, Settings};
+use crate::schema::table::SETTINGS;
+use consoles::TypedConsole;
+use typed::{Origin, Typed};
 
 /// The file that is read when none is named.
 pub const DEFAULT_FILE: &str = "samovar.toml";
@@ -34,6 +40,7 @@ pub struct Sources {
 struct Collected {
     typed: Vec<Typed>,
     consoles: Vec<TypedConsole>,
+    locations: Vec<Location>,
     config_file: Option<PathBuf>,
     problems: Vec<Problem>,
 }
@@ -80,10 +87,10 @@ impl Sources {
 
     /// Reads the file, lays the sources over each other, checks everything.
     pub fn resolve(&self) -> Result<Settings, Problems> {
-        let Collected { typed, consoles, config_file, mut problems } = self.collect();
-        let mut settings = Settings { config_file, ..Settings::blank() };
+        let Collected { typed, consoles, locations, config_file, mut problems } = self.collect();
+        let mut settings = Settings { locations, config_file, ..Settings::blank() };
         for setting in SETTINGS {
-            problems.extend(resolve::lay(setting, &typed, &mut settings, self));
+            problems.extend(lay::lay(setting, &typed, &mut settings, &self.surroundings()));
         }
         problems.extend(consoles::resolve(&consoles, &mut settings));
         if problems.is_empty() { Ok(settings) } else { Err(Problems::new(problems)) }
@@ -95,21 +102,22 @@ impl Sources {
     pub fn control(&self) -> Result<Option<PathBuf>, Problems> {
         let Collected { typed, .. } = self.collect();
         let mut settings = Settings::blank();
-        let problems = resolve::lay(names::by_flag("control"), &typed, &mut settings, self);
+        let around = self.surroundings();
+        let problems = lay::lay(names::by_flag("control"), &typed, &mut settings, &around);
         if problems.is_empty() { Ok(settings.control) } else { Err(Problems::new(problems)) }
     }
 
-    pub(crate) fn cwd(&self) -> &Path {
-        &self.cwd
+    fn surroundings(&self) -> Surroundings<'_> {
+        Surroundings { cwd: &self.cwd, temp_dir: self.variable("TMPDIR") }
     }
 
-    pub(crate) fn variable(&self, wanted: &str) -> Option<&OsStr> {
+    fn variable(&self, wanted: &str) -> Option<&OsStr> {
         self.env.iter().rfind(|(name, _)| name == wanted).map(|(_, value)| value.as_os_str())
     }
 
     fn collect(&self) -> Collected {
         let mut problems = Vec::new();
-        let (mut typed, mut consoles) = (Vec::new(), Vec::new());
+        let (mut typed, mut consoles, mut locations) = (Vec::new(), Vec::new(), Vec::new());
         let config_file = self.config_file();
         if let Some(named) = &config_file {
             match std::fs::read_to_string(self.cwd.join(named)) {
@@ -117,6 +125,7 @@ impl Sources {
                     let contents = file::read(named, &text, &self.cwd, &mut problems);
                     typed.extend(contents.typed);
                     consoles = contents.consoles;
+                    locations = contents.locations;
                 }
                 Err(error) => problems.push(unreadable(named, &error)),
             }
@@ -125,7 +134,7 @@ impl Sources {
         for (setting, value) in &self.flags {
             typed.extend(pieces(setting, value, &Origin::Flag, &self.cwd));
         }
-        Collected { typed, consoles, config_file, problems }
+        Collected { typed, consoles, locations, config_file, problems }
     }
 
     fn config_file(&self) -> Option<PathBuf> {
@@ -158,6 +167,16 @@ impl Sources {
     }
 }
 
+impl Settings {
+    /// The settings of an application in the folder `root` of which nobody has set anything else: for tests and
+    /// examples.
+    pub fn defaults(root: impl Into<PathBuf>) -> Result<Settings, Problems> {
+        let root = root.into();
+        let folder = root.to_string_lossy().into_owned();
+        Sources::new(root).flag(names::by_flag("root"), folder).resolve()
+    }
+}
+
 /// Whether `pwd` is the shell's name of this folder. It may go through a link, as deploys switch one: then a reload reads
 /// what the link leads to by then.
 fn leads_to(pwd: &Path, physical: &Path) -> bool {
@@ -167,7 +186,7 @@ fn leads_to(pwd: &Path, physical: &Path) -> bool {
 
 fn unreadable(file: &Path, error: &std::io::Error) -> Problem {
     Problem::new(
-        format!("cannot read `{}`: {}", file.display(), resolve::reason(error)),
+        format!("cannot read `{}`: {}", file.display(), reason(error)),
         "`--config` and `SAMOVAR_CONFIG` take a TOML file",
     )
 }
@@ -175,6 +194,10 @@ fn unreadable(file: &Path, error: &std::io::Error) -> Problem {
 // A name nobody knows may belong to a service manager or to a tool around Samovar, so it is let
 // through; one that is nearly a setting's is a typing error.
 fn mistyped_variable(name: &str) -> Option<Problem> {
+    if let Some(today) = SETTINGS.iter().find(|s| s.former_env().as_deref() == Some(name)) {
+        let hint = format!("it is called `{}` now", today.env());
+        return Some(Problem::new(format!("unknown variable `{name}`"), hint));
+    }
     let known = SETTINGS.iter().map(Setting::env).collect::<Vec<_>>();
     let bare = name.strip_prefix("SAMOVAR_")?;
     let nearest = names::nearest(bare, known.iter().filter_map(|k| k.strip_prefix("SAMOVAR_")))?;

@@ -1,14 +1,19 @@
 //! Whole sources in, settings or problems out.
 
+mod changes;
+mod edge;
+mod workers;
+
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::names;
-use crate::setting::Preset;
-use crate::settings::{AccessLog, Php, Settings};
+use crate::schema::binary::PhpBinary;
+use crate::schema::names;
+use crate::schema::setting::Preset;
+use crate::schema::settings::{AccessLog, Settings};
+use crate::schema::table::SETTINGS;
 use crate::sources::Sources;
-use crate::table::SETTINGS;
 
 /// A working directory with what the cases ask for.
 struct Folder(tempfile::TempDir);
@@ -76,20 +81,21 @@ fn listen(settings: &Settings) -> String {
 }
 
 fn define(settings: &Settings) -> String {
-    list(&settings.define.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>())
+    list(&settings.php.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>())
 }
 
 #[test]
 fn defaults() {
     let settings = Folder::new().sources().resolve().unwrap();
     assert_eq!(listen(&settings), "127.0.0.1:8080");
-    assert!((1..=256).contains(&settings.workers));
+    assert!((1..=1024).contains(&settings.workers.max));
+    assert_eq!(settings.workers.min, settings.workers.max);
     assert_eq!(settings.limits.head_bytes_max, 65_536);
     assert_eq!(settings.limits.body_bytes_max, 134_217_728);
     assert_eq!(settings.limits.queue_max, 512);
     assert_eq!(settings.timeouts.idle, Duration::from_secs(75));
     assert!(settings.request_buffering && settings.static_files);
-    assert_eq!((settings.php, settings.php_ini, settings.control), (None, None, None));
+    assert_eq!((settings.php_binary, settings.php_ini, settings.control), (None, None, None));
     assert_eq!((settings.server_name, settings.config_file), (None, None));
     assert_eq!(settings.access_log, AccessLog::Off);
     assert_eq!(settings.access_log_format.word(), "combined");
@@ -99,7 +105,7 @@ fn defaults() {
 
 #[test]
 fn the_default_of_an_enum_is_the_tables() {
-    use crate::settings::{AccessLogFormat, LogFormat, LogLevel};
+    use crate::schema::settings::{AccessLogFormat, LogFormat, LogLevel};
     let settings = Folder::new().sources().resolve().unwrap();
     assert_eq!(settings.access_log_format, AccessLogFormat::default());
     assert_eq!(settings.log_level, LogLevel::default());
@@ -108,7 +114,7 @@ fn the_default_of_an_enum_is_the_tables() {
 
 #[test]
 fn flag_over_environment_over_file() {
-    let workers = |settings: &Settings| settings.workers.to_string();
+    let workers = |settings: &Settings| settings.workers.max.to_string();
     check("workers = 3", &[], workers, "3");
     check("workers = 3", &["SAMOVAR_WORKERS=4"], workers, "4");
     check("workers = 3", &["SAMOVAR_WORKERS=4", "--workers", "5"], workers, "5");
@@ -133,13 +139,13 @@ fn ini_directives_are_merged_key_by_key() {
         "[php]\nmemory_limit = '1G'\nprecision = 14\nopcache.enable = true\ndisplay_errors = false";
     check(
         file,
-        &["SAMOVAR_DEFINE=precision=15,a=1", "--define", "a=b,c", "--define", "x="],
+        &["SAMOVAR_PHP=precision=15,a=1", "--php", "a=b,c", "--php", "x="],
         define,
         "a=b,c display_errors=0 memory_limit=1G opcache.enable=1 precision=15 x=",
     );
     check("[php.opcache]\nenable = 1", &[], define, "opcache.enable=1");
     check("php = { 'a.b' = 'c' }", &[], define, "a.b=c");
-    check("", &["SAMOVAR_DEFINE=a=1,2\nb=3\n"], define, "a=1,2 b=3");
+    check("", &["SAMOVAR_PHP=a=1,2\nb=3\n"], define, "a=1,2 b=3");
 }
 
 #[test]
@@ -165,7 +171,7 @@ fn every_kind_of_value_from_the_file() {
     let settings = resolve(file, &[]);
     assert_eq!(settings.server_name.as_deref(), Some("example.org"));
     assert!(!settings.static_files);
-    assert_eq!(settings.php, Some(Php::Version("8.2".to_owned())));
+    assert_eq!(settings.php_binary, Some(PhpBinary::Version("8.2".to_owned())));
     assert_eq!(settings.access_log, AccessLog::Stdout);
     assert_eq!((settings.access_log_format.word(), settings.log_level.word()), ("json", "debug"));
     assert_eq!((settings.limits.head_bytes_max, settings.limits.body_bytes_max), (4096, 1 << 30));
@@ -181,9 +187,10 @@ fn values_that_are_not_allowed_in_the_file() {
     let check = |file: &str, shown: &str, hint: &str| {
         check_problem(file, &[], &format!("samovar.toml:{shown} is not allowed"), hint);
     };
-    let workers = "`workers` takes `auto` or a whole number from 1 to 256";
+    let workers =
+        "`workers` takes `auto`, a whole number from 1 to 1024, or a range of two such as `2..64`";
     check("\n\nworkers = 0", "3: `workers = 0`", workers);
-    check("workers = 257", "1: `workers = 257`", workers);
+    check("workers = 1025", "1: `workers = 1025`", workers);
     check("workers = -1", "1: `workers = -1`", workers);
     check("workers = 'many'", "1: `workers = 'many'`", workers);
     check("workers = true", "1: `workers = true`", workers);
@@ -234,7 +241,7 @@ fn values_that_are_not_allowed_in_the_file() {
     check(
         "trusted_proxies = [\n'::1',\n'all']",
         "3: `trusted_proxies = 'all'`",
-        "`trusted_proxies` takes an address or a network such as `10.0.0.0/8` or `::1`",
+        "`trusted_proxies` takes an address, a network such as `10.0.0.0/8` or `::1`, or `unix:`",
     );
     check(
         "[php]\nprecision = 1.5",
@@ -256,13 +263,7 @@ fn tables_where_values_belong_and_values_where_tables_belong() {
         "php = '8.2'",
         &[],
         "samovar.toml:1: `php = '8.2'` is not allowed",
-        "`[php]` is a table; `--php` is called `php_binary` here",
-    );
-    check_problem(
-        "[workers]\nmax = 5",
-        &[],
-        "samovar.toml:1: `workers = {…}` is not allowed",
-        "`workers` takes `auto` or a whole number from 1 to 256",
+        "`[php]` is a table; a single value is for `php_binary`",
     );
 }
 
@@ -282,8 +283,10 @@ fn unknown_keys() {
         "limits = { colour = 1 }",
         "1: unknown key `limits.colour`",
         "known here: `limits.head_bytes_max`, `limits.headers_max`, `limits.body_bytes_max`, \
-         `limits.connections_max`, `limits.queue_max`, `limits.retries_max`, \
-         `limits.growth_bytes_max`",
+         `limits.body_rate_min`, `limits.connections_max`, `limits.queue_max`, `limits.requests_max`, `limits.age_max`, `limits.memory_max`, \
+         `limits.memory_ceiling`, `limits.client_share`, `limits.client_connections_max`, `limits.priority_paths`, `limits.retries_max`, \
+         `limits.answer_memory_bytes_max`, `limits.answer_file_bytes_max`, \
+         `limits.growth_bytes_max`, `limits.tasks_max`, `limits.task_stack_bytes`",
     );
 }
 
@@ -315,20 +318,22 @@ fn values_that_are_not_allowed_elsewhere() {
         &["SAMOVAR_LISTEN=:80,8081"],
         "`SAMOVAR_LISTEN=8081` is not allowed",
         "`SAMOVAR_LISTEN` takes an address such as `127.0.0.1:8080`, `[::1]:8080`, \
-         `localhost:8080` or `:8080` (all IPv4 interfaces)",
+         `localhost:8080` or `:8080` (all IPv4 interfaces), `https://:443`, `:80?redirect` or \
+         `unix:/run/samovar.sock`",
     );
     check_problem(
         "",
         &["--listen", ""],
         "`--listen ''` is not allowed",
         "`--listen` takes an address such as `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080` \
-         or `:8080` (all IPv4 interfaces)",
+         or `:8080` (all IPv4 interfaces), `https://:443`, `:80?redirect` or \
+         `unix:/run/samovar.sock`",
     );
     check_problem(
         "",
-        &["--define", "memory_limit"],
-        "`--define memory_limit` is not allowed",
-        "`--define` takes `key=value` of an ini directive, such as `memory_limit=256M`",
+        &["--php", "memory_limit"],
+        "`--php memory_limit` is not allowed",
+        "`--php` takes `key=value` of an ini directive, such as `memory_limit=256M`",
     );
     check_problem(
         "",
@@ -377,7 +382,7 @@ fn variables() {
     assert_eq!(
         sources.resolve().unwrap_err().to_string(),
         "`SAMOVAR_WORKERS` is not UTF-8\n\
-         hint: `SAMOVAR_WORKERS` takes `auto` or a whole number from 1 to 256",
+         hint: `SAMOVAR_WORKERS` takes `auto`, a whole number from 1 to 1024, or a range of two such as `2..64`",
     );
 }
 
@@ -414,7 +419,7 @@ fn which_file_is_read() {
         .with("samovar.toml", "workers = 1")
         .with("env.toml", "workers = 2")
         .with("flag.toml", "workers = 3");
-    let workers = |sources: Sources| sources.resolve().unwrap().workers;
+    let workers = |sources: Sources| sources.resolve().unwrap().workers.max;
     let named = folder.sources().envs([("SAMOVAR_CONFIG", "env.toml")]);
     assert_eq!(workers(folder.sources()), 1);
     assert_eq!(workers(named.clone()), 2);
@@ -507,9 +512,9 @@ fn the_table_is_sound() {
 
 #[test]
 fn console_workers_are_found_with_their_console() {
-    let file = "[[worker]]\ncommand = 'messenger:consume \"a b\" -v'\ncount = 3\nmemory_max = '64M'\n\
-                [[worker]]\nname = 'nightly'\nscript = 'jobs/import.php'\ntime_max = '1h'\n\
-                stop_timeout = '2s'\n[[worker]]\ncommand = ['queue:work', 'x y']\nscript = 'artisan'";
+    let file = "[[console]]\ncommand = 'messenger:consume \"a b\" -v'\ncount = 3\nmemory_max = '64M'\n\
+                [[console]]\nname = 'nightly'\nscript = 'jobs/import.php'\ntime_max = '1h'\n\
+                stop_timeout = '2s'\n[[console]]\ncommand = ['queue:work', 'x y']\nscript = 'artisan'";
     let folder = Folder::new()
         .with("samovar.toml", file)
         .with("bin/console", "")
@@ -536,7 +541,7 @@ fn console_workers_are_found_with_their_console() {
 #[test]
 fn a_console_above_the_root_is_found_too() {
     let folder = Folder::new()
-        .with("etc/samovar.toml", "[[worker]]\ncommand = 'a:b'\n")
+        .with("etc/samovar.toml", "[[console]]\ncommand = 'a:b'\n")
         .with("app/artisan", "");
     std::fs::create_dir_all(folder.path().join("app/public")).unwrap();
     let sources = sources(&folder, &["--root", "app/public"]).config("etc/samovar.toml");
@@ -551,33 +556,76 @@ fn mistakes_in_console_workers_name_their_line() {
         assert!(text.contains(expected), "{file}: {text}");
     };
     check(
-        "[[worker]]\ncommand = 'a:b'",
-        "toml:1: `[[worker]]` finds no console: neither `bin/console`",
+        "[[console]]\ncommand = 'a:b'",
+        "toml:1: `[[console]]` finds no console: neither `bin/console`",
     );
     check(
-        "[[worker]]\ncommand = 'a:b'\nscript = 'x.php'",
+        "[[console]]\ncommand = 'a:b'\nscript = 'x.php'",
         "toml:1: `script = \"x.php\"` names no file",
     );
-    check("[[worker]]\ncount = 2", "toml:1: `[[worker]]` has no `command`");
+    check("[[console]]\ncount = 2", "toml:1: `[[console]]` has no `command`");
     check(
-        "[[worker]]\ncommand = 'a'\ncuont = 2",
-        "toml:3: unknown key `worker.cuont`\nhint: did you mean `count`?",
+        "[[console]]\ncommand = 'a'\ncuont = 2",
+        "toml:3: unknown key `console.cuont`\nhint: did you mean `count`?",
     );
-    check("[[worker]]\ncommand = 'a'\ncount = 0", "toml:3: `count` of a `[[worker]]`");
-    check("[[worker]]\ncommand = 'a'\ncount = 65", "`count` takes 1 to 64");
-    check("[[worker]]\ncommand = 'a \"b'", "toml:2: `command` of a");
-    check("[[worker]]\ncommand = ['a', 1]", "toml:2: `command` of a");
-    check("[[worker]]\ncommand = ''", "toml:2: `command` of a");
-    check("[[worker]]\ncommand = 'a'\nmemory_max = '1M'", "takes a size from 16M");
-    check("[[worker]]\ncommand = 'a'\nstop_timeout = 0", "takes a time up to 1h");
-    check("[[worker]]\ncommand = 'a'\nname = 'a b'", "toml:3: `name` of a");
-    check("[[worker]]\ncommand = 'a'\nname.x = 1", "toml:3: `name` of a");
+    check("[[console]]\ncommand = 'a'\ncount = 0", "toml:3: `count` of a `[[console]]`");
+    check("[[console]]\ncommand = 'a'\ncount = 65", "`count` takes 1 to 64");
+    check("[[console]]\ncommand = 'a \"b'", "toml:2: `command` of a");
+    check("[[console]]\ncommand = ['a', 1]", "toml:2: `command` of a");
+    check("[[console]]\ncommand = ''", "toml:2: `command` of a");
+    check("[[console]]\ncommand = 'a'\nmemory_max = '1M'", "takes a size from 16M");
+    check("[[console]]\ncommand = 'a'\nstop_timeout = 0", "takes a time up to 1h");
+    check("[[console]]\ncommand = 'a'\nname = 'a b'", "toml:3: `name` of a");
+    check("[[console]]\ncommand = 'a'\nname.x = 1", "toml:3: `name` of a");
     check(
-        "[[worker]]\ncommand = 'b:a'\n[[worker]]\ncommand = 'c:a'",
-        "toml:3: `[[worker]]` is called `a`, as the one of line 1",
+        "[[console]]\ncommand = 'b:a'\n[[console]]\ncommand = 'c:a'",
+        "toml:3: `[[console]]` is called `a`, as the one of line 1",
     );
-    check("[worker]\ncommand = 'a'", "toml:1: `worker` is not allowed so");
-    check("worker = 3", "each worker begins with a line `[[worker]]`");
-    let many = "[[worker]]\ncommand = 'a'\n".repeat(33);
-    check(&many, "more than 32 `[[worker]]`");
+    check("[console]\ncommand = 'a'", "toml:1: `console` is not allowed so");
+    check("console = 3", "each command begins with a line `[[console]]`");
+    let many = "[[console]]\ncommand = 'a'\n".repeat(33);
+    check(&many, "more than 32 `[[console]]`");
+}
+
+#[test]
+fn names_that_were_given_up_say_what_to_write() {
+    check_problem(
+        "workers = 2\n[[worker]]\ncommand = 'a'\n\n[[worker]]\ncommand = 'b'",
+        &[],
+        "samovar.toml:2: `[[worker]]` is called `[[console]]` now\n\
+         hint: write `[[console]]`; its keys are the same\n\
+         samovar.toml:5: `[[worker]]` is called `[[console]]` now",
+        "write `[[console]]`; its keys are the same",
+    );
+    check_problem(
+        "[worker]\ncommand = 'a'",
+        &[],
+        "samovar.toml:1: `[[worker]]` is called `[[console]]` now",
+        "write `[[console]]`; its keys are the same",
+    );
+    check_problem(
+        "",
+        &["SAMOVAR_DEFINE=a=1"],
+        "unknown variable `SAMOVAR_DEFINE`",
+        "it is called `SAMOVAR_PHP` now",
+    );
+    let takes = "takes `key=value` of an ini directive, such as `memory_limit=256M`";
+    check_problem(
+        "",
+        &["--php", "8.2"],
+        "`--php 8.2` is not allowed",
+        &format!("`--php` {takes}; `8.2` is for `--php-binary`"),
+    );
+    check_problem(
+        "",
+        &["SAMOVAR_PHP=/usr/bin/samovar-php"],
+        "`SAMOVAR_PHP=/usr/bin/samovar-php` is not allowed",
+        &format!("`SAMOVAR_PHP` {takes}; `/usr/bin/samovar-php` is for `SAMOVAR_PHP_BINARY`"),
+    );
+    check_problem(
+        "[define]\na = 1",
+        &[],
+        "samovar.toml:1: unknown key `define`",
+        "did you mean `php`?",
+    );
 }

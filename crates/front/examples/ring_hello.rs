@@ -1,11 +1,11 @@
 //! Front and ring without PHP: a hello world whose workers are threads of this process.
 //!
 //! Its distance to `bare_hello` is what front and ring cost.
-//! `cargo run --release -p samovar-front --example ring_hello [ADDR] [WORKERS]`
+//! `cargo run --release -p samovar-front --example ring_hello [ADDR] [WORKERS] [CERTIFICATE.pem]`
 
-use samovar_front::{Front, FrontOptions};
-use samovar_ring::{Incarnation, Lane, Ledger, Ring, Take, WorkerEnd};
-use std::net::TcpListener;
+use samovar_config::{Settings, Sources, names};
+use samovar_front::{Bound, Front, Tls};
+use samovar_ring::{Incarnation, Lane, Ring, Take, Usage, WorkerEnd};
 
 const HEAD: &[u8] = b"Content-type: text/html; charset=UTF-8\n";
 
@@ -20,10 +20,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let ring = ring.clone();
         std::thread::spawn(move || work(ring, index));
     }
-    let listener = TcpListener::bind(address)?;
-    eprintln!("listening on http://{}", listener.local_addr()?);
-    let options = FrontOptions::new(root.path());
-    let (front, _handle) = Front::new(vec![listener], ring, options, Box::new(|_| {}))?;
+    let mut sources = Sources::new(root.path());
+    let mut listen = address;
+    if let Some(certificate) = arguments.next() {
+        listen.insert_str(0, "https://");
+        sources = sources.flag(names::by_flag("tls-certificates"), certificate);
+    }
+    let folder = root.path().to_string_lossy();
+    sources = sources.flag(names::by_flag("listen"), listen).flag(names::by_flag("root"), folder);
+    let settings: Settings = sources.resolve()?;
+    let listener = Bound::open(&settings.listen[0], settings.listen_backlog, None)?;
+    eprintln!("listening on {listener}");
+    let tls = Tls::load(&settings)?;
+    let (front, _handle) = Front::new(vec![listener], tls, ring, settings, Box::new(|_| {}), None)?;
     Ok(front.run()?)
 }
 
@@ -35,6 +44,6 @@ fn work(ring: Ring, index: usize) {
             let _ = worker.write_body(slot, b"Hello, World!");
         }
         // What PHP takes for it: the workers' pace decides how many are woken.
-        worker.finish(slot, &Ledger { run_ns: 1_000, ..Ledger::default() });
+        worker.finish(slot, &Usage { run_ns: 1_000, ..Usage::default() });
     }
 }

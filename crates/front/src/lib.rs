@@ -1,53 +1,49 @@
 //! client → front → ring → front → client: HTTP in, ring out. Knows neither PHP nor processes.
 //!
-//! One thread, one `tokio` runtime. The life of a request gives the modules their names:
+//! One thread, one `tokio` runtime. A folder is a part of a request's way, and its entry file says what stands in it.
+//! Imports lead down this table, never up (`tests/rooms.rs` looks):
 //!
-//! | step | module |
-//! |---|---|
-//! | accept | `accept`: listeners, the cap on connections |
-//! | parse | `connection`: hyper, and the deadlines hyper does not keep |
-//! | (the story) | `request`: what happens to one request, stage by stage |
-//! | route | [`route`]: path → file or script, a pure function |
-//! | | `static_files`, [`range`], [`validate`]: files |
-//! | head | `head`: what PHP is told; `forwarded`: whom to believe |
-//! | submit | `upload`: the body; `submit`: into a slot, run again if its worker died |
-//! | take … finish | `exchange`: the table of slots in flight (the worker's side is another crate) |
-//! | deliver | `deliver`: answer head and body for hyper; `error_page`: the front's own answers |
-//! | record | `record`: access log; `counters` |
+//! | folder | step | |
+//! |---|---|---|
+//! | `front` | | wires all of it up: start, sweep, reload, drain |
+//! | `request` | (the story), submit | what happens to one request, stage by stage; its head and body on their way to PHP |
+//! | `answer` | deliver | answers of workers, files and the front's own as hyper takes them |
+//! | `client` | (listen), accept, parse | client connections, up to a parsed head |
+//! | `shared` | | what all tasks of the front's thread share |
+//! | `log` | record | the access log, request ids |
+//! | `exchange` | submit … deliver | the table of slots in flight; the worker's side is another crate |
+//! | `tls` | accept | certificates and what else TLS is spoken with |
+//! | `setup` | | what a reload changes as a whole: settings, site, routes |
+//! | `route` | route | path → file, script, redirect or refusal |
+//! | `runtime` | | clock, threads for files, counters, panics: no HTTP |
 //!
-//! `front` wires them up, `shared` is what they share, and `scheduling` lets its thread give way to workers. Everything is bounded by a named limit.
+//! Everything is bounded by a named limit. What the front is told are the settings of samovar-config, resolved.
 
-mod accept;
-mod bell;
-mod connection;
-mod counters;
-mod deliver;
-mod error_page;
+mod answer;
+mod client;
 mod exchange;
-mod forwarded;
 mod front;
-mod head;
-mod interim;
-mod link;
-mod options;
-pub mod range;
-mod record;
+mod log;
 mod request;
-mod request_id;
-pub mod route;
-mod route_cache;
-mod scheduling;
+mod route;
+mod runtime;
+mod setup;
 mod shared;
-mod static_files;
-mod submit;
-mod throttle;
-mod upload;
-pub mod validate;
+mod tls;
 
 #[cfg(test)]
 mod tests;
 
-pub use counters::CountersSnapshot;
-pub use front::{Front, FrontHandle, SWEEP, StartError, ValidOptions};
-pub use link::{FrontEvent, KillReason, SupervisorLink};
-pub use options::{AccessLog, AccessLogFormat, EarlyHints, FrontOptions, Limits, Timeouts};
+pub use client::listeners::{self, Bound};
+pub use client::proxy_header;
+pub use front::Front;
+pub use front::handle::FrontHandle;
+pub use front::sweep::SWEEP;
+pub use request::probe::{ProbeDone, Probed};
+pub use route::explain::Explained;
+pub use route::private;
+pub use runtime::counters::CountersSnapshot;
+pub use runtime::link::{FrontEvent, KillReason, SupervisorLink};
+pub use runtime::shed::Shed;
+pub use setup::{StartError, ValidSettings};
+pub use tls::{Prepared as PreparedTls, Tls, TlsError};

@@ -1,186 +1,244 @@
 //! The story of one request: check, route, then a file or a worker, then deliver and record.
+//!
+//! `context` is what its stages know of it. `check`, `host` and `forwarded` say what is believed of the head, `upload`
+//! receives the body, `head` says what PHP is told, `submit` runs it, `interim` passes on what comes ahead of the answer.
+//! `welcome` helps while nothing was ever served; `probe` is a request of the server's own. Imports all but `front`.
 
-use crate::connection::ConnectionState;
-use crate::deliver::{self, AnswerBody};
-use crate::error_page::{self, Failure};
-use crate::forwarded::{self, Claims};
-use crate::head::Caller;
-use crate::record::Passage;
-use crate::route::{Route, Script};
-use crate::shared::Setup;
-use crate::static_files;
-use crate::submit;
-use crate::upload;
+mod check;
+mod context;
+mod forwarded;
+mod head;
+mod host;
+mod interim;
+pub(crate) mod probe;
+mod submit;
+mod upload;
+mod welcome;
+
+use crate::answer::body::AnswerBody;
+use crate::answer::error_page::{self, Failure};
+use crate::answer::files::sendfile;
+use crate::answer::{compress, files, own, worker};
+use crate::client::connection::ConnectionState;
+use crate::client::screen::Note;
+use crate::log::trace::{Policy, Trace};
+use crate::log::{Client, RequestLogEntry};
+use crate::route::site::{Route, Script, Why};
+use crate::route::target::{AsItCame, Target};
+use crate::runtime::mishap;
+use crate::setup::Setup;
+use context::{RequestContext, ScriptRequest};
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::{Body, Incoming};
+use samovar_config::{Role, TraceFrom};
 use std::rc::Rc;
+use upload::{Source, Upload};
 
-pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const ALLOWED: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+/// Served where everything else is sent to HTTPS: whoever asks may be about to give us a certificate.
+const ACME_FOLDER: &[u8] = b"/.well-known/acme-challenge/";
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Answers one request; never fails, because a failure is an answer too.
+/// Answers one request; never fails, because a failure is an answer too, and so is what a panic leaves.
 pub(crate) async fn serve(
-    connection: Rc<ConnectionState>,
+    connection: &Rc<ConnectionState>,
     request: Request<Incoming>,
+    note: Note,
 ) -> Response<AnswerBody> {
-    connection.begin_request();
-    let (mut parts, body) = request.into_parts();
-    let id = connection.shared.ids.of(parts.headers.get(X_REQUEST_ID));
-    let setup = connection.shared.setup();
-    let proxies = &setup.options.trusted_proxies;
-    let trust = forwarded::claims(proxies, connection.peer.ip(), &parts.headers);
-    let mut passage = Passage::begin(&connection, &parts, &id, trust.address);
-    let asker = Asker { connection: &connection, setup: &setup, id: &id, trust: &trust };
-    let mut response = match answer(&asker, &mut parts, body, &mut passage).await {
-        Ok(response) => response,
-        Err(failure) => {
-            if failure.closes_connection() {
-                connection.linger();
-            }
-            failure.count(&connection.shared.counters);
-            error_page::response(&failure, &parts, &id)
-        }
-    };
-    response.headers_mut().insert(X_REQUEST_ID, id);
-    passage.answered(response.status());
-    if parts.method == Method::HEAD {
-        passage.complete();
+    let shared = &connection.shared;
+    let serving = tell(connection, request, note);
+    let mut response = mishap::guard(&shared.counters, serving, error_page::sorry).await;
+    if shared.draining.get() {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    response.map(|body| body.carry(passage))
+    response
 }
 
-/// Who asks, and the setup by which that is answered.
-struct Asker<'a> {
-    connection: &'a Rc<ConnectionState>,
-    setup: &'a Setup,
-    id: &'a HeaderValue,
-    trust: &'a Claims,
+/// From the head to the answer's.
+async fn tell(
+    connection: &Rc<ConnectionState>,
+    request: Request<Incoming>,
+    note: Note,
+) -> Response<AnswerBody> {
+    let busy = connection.begin_request();
+    #[cfg(test)]
+    assert_ne!(request.uri().path(), "/panic", "as a test wants it");
+    let shared = &connection.shared;
+    let (mut parts, body) = request.into_parts();
+    if let Some(target) = note.target {
+        parts.extensions.insert(AsItCame(target));
+    }
+    let id = shared.ids.of(parts.headers.get(X_REQUEST_ID));
+    let setup = shared.setup();
+    let ends = connection.ends();
+    let claims = forwarded::claims(&setup.settings, ends.peer, &parts.headers);
+    let client = Client {
+        peer: &ends.peer_text,
+        claimed: claims.address,
+        body_bytes: body.size_hint().exact().unwrap_or(0),
+        trace: trace(connection, &setup, claims.is_trusted, &mut parts.headers),
+        is_https: claims.is_https.unwrap_or(ends.is_tls),
+    };
+    let mut entry = RequestLogEntry::begin(&shared.recorder, &parts, &id, client);
+    let has_trace = client.trace.is_some();
+    let context = RequestContext { connection, setup: &setup, id: &id, claims: &claims, has_trace };
+    let answered = match note.doubt {
+        Some(doubt) => Err(Failure::BadRequest(doubt)),
+        None => answer(&context, &mut parts, body, &mut entry).await,
+    };
+    let mut response = match answered {
+        Ok(response) => {
+            if response.status().is_success() {
+                shared.has_served.set(true);
+            }
+            response
+        }
+        Err(failure) => {
+            entry.failed(failure.end());
+            refuse(&context, &parts, failure)
+        }
+    };
+    if ends.is_tls
+        && let Some(hsts) = setup.settings.tls.hsts.as_deref()
+        && let Ok(value) = HeaderValue::from_str(hsts)
+    {
+        let headers = response.headers_mut();
+        headers.entry(header::STRICT_TRANSPORT_SECURITY).or_insert(value);
+    }
+    // An application's own id is the one that its clients know; ours stays in the log.
+    response.headers_mut().entry(X_REQUEST_ID).or_insert(id);
+    entry.answered(response.status());
+    if parts.method == Method::HEAD {
+        entry.complete();
+    }
+    response.map(|body| body.carry(busy, entry))
+}
+
+/// The trace that it belongs to; PHP is handed the headers that say so.
+fn trace(
+    connection: &ConnectionState,
+    setup: &Setup,
+    is_trusted: bool,
+    headers: &mut HeaderMap,
+) -> Option<Trace> {
+    let of = &setup.settings.insight;
+    let is_believed = match of.trace_from {
+        TraceFrom::Nobody => false,
+        TraceFrom::Proxies => is_trusted,
+        TraceFrom::All => true,
+    };
+    let is_collected = of.otlp.endpoint.is_some();
+    if !is_believed && !is_collected {
+        return None;
+    }
+    let policy = Policy { is_believed, is_collected, share_ppm: of.trace_share_ppm };
+    connection.shared.traces.of(policy, headers)
 }
 
 async fn answer(
-    asker: &Asker<'_>,
+    context: &RequestContext<'_>,
     parts: &mut Parts,
     body: Incoming,
-    passage: &mut Passage,
+    entry: &mut RequestLogEntry,
 ) -> Result<Response<AnswerBody>, Failure> {
-    check(parts)?;
+    check::check(parts, &context.setup.settings.limits)?;
     if parts.uri.path() == "*" {
-        return about_server(&parts.method);
+        return own::about_server(&parts.method);
     }
-    let Asker { connection, setup, .. } = *asker;
-    let path = parts.uri.path().as_bytes();
-    let route = setup.routes.route(&setup.site, path, connection.shared.now_ms.get());
-    match &*route {
-        Route::Script(script) => run(asker, parts, body, script, passage).await,
-        Route::Static(file) => static_files::respond(file, parts),
-        Route::Redirect(path) => redirect(path, parts.uri.query()),
-        Route::Forbidden => Err(Failure::Forbidden),
-        Route::NotFound => Err(Failure::NotFound),
+    let shared = context.shared();
+    let Target { path, query, whole } = Target::of(parts);
+    if context.connection.role == Role::Redirect && !path.starts_with(ACME_FOLDER) {
+        return own::to_https(context.https_port(), parts, whole);
+    }
+    let RequestContext { setup, .. } = *context;
+    let wish = compress::Wish::of(&setup.settings.compression, parts);
+    let routed = context.route(parts, path);
+    let may_compress = routed.effects.as_ref().is_none_or(|effects| effects.may_compress());
+    let answered = match &routed.route {
+        Route::Script(script) => run(context, parts, body, script, entry).await,
+        Route::Static(file) => {
+            let asked = files::Asked { method: &parts.method, headers: &parts.headers };
+            let compression = Some(&setup.settings.compression).filter(|_| may_compress);
+            files::respond(&shared.disk, file, asked, compression)
+        }
+        Route::Redirect(path) => own::redirect(path, query, StatusCode::MOVED_PERMANENTLY),
+        Route::Moved(to, status) => moved(to, query, *status),
+        Route::Forbidden(Why::Outside) => Err(Failure::Outside),
+        Route::Forbidden(Why::NoIndex) => Err(missing(context, path, Failure::NoIndex)),
+        Route::Forbidden(Why::Denied(_) | Why::NoScripts(_)) => Err(Failure::Forbidden),
+        Route::NotFound => Err(missing(context, path, Failure::NoPage)),
+        Route::Absent => Err(Failure::NotFound),
         Route::BadRequest(reason) => Err(Failure::BadRequest(reason)),
+    };
+    let mut response = answered?;
+    if let Some(effects) = &routed.effects {
+        effects.apply(response.status(), response.headers_mut());
     }
+    Ok(match wish.filter(|_| may_compress) {
+        Some(wish) => compress::pack(shared, &setup.settings.compression, wish, response),
+        None => response,
+    })
+}
+
+/// As a location wants it: a target with a query of its own is told as it is.
+fn moved(to: &str, query: Option<&[u8]>, status: u16) -> Result<Response<AnswerBody>, Failure> {
+    let status = StatusCode::from_u16(status).map_err(|_| Failure::Internal)?;
+    own::redirect(to, query.filter(|_| !to.contains('?')), status)
+}
+
+fn missing(context: &RequestContext<'_>, path: &[u8], failure: Failure) -> Failure {
+    welcome::report(context, path, failure);
+    failure
+}
+
+fn refuse(context: &RequestContext<'_>, parts: &Parts, failure: Failure) -> Response<AnswerBody> {
+    if failure.closes_connection() {
+        context.connection.linger();
+    }
+    failure.count(&context.shared().counters);
+    let advice = welcome::advice(context, parts, failure);
+    let mut response = error_page::response(&failure, parts, context.id, advice);
+    let routed = context.route(parts, Target::of(parts).path);
+    if let Some(effects) = &routed.effects {
+        let status = response.status();
+        if let Some(page) = effects.page(status) {
+            *response.body_mut() = AnswerBody::whole(page.bytes.clone());
+            response.headers_mut().insert(header::CONTENT_TYPE, page.kind.clone());
+        }
+        effects.apply(status, response.headers_mut());
+    }
+    response
 }
 
 async fn run(
-    asker: &Asker<'_>,
+    context: &RequestContext<'_>,
     parts: &mut Parts,
     body: Incoming,
     script: &Script,
-    passage: &mut Passage,
+    entry: &mut RequestLogEntry,
 ) -> Result<Response<AnswerBody>, Failure> {
-    let Asker { connection, setup, id, trust } = *asker;
+    let RequestContext { connection, setup, .. } = *context;
     let upload = if body.is_end_stream() {
-        upload::Upload::None
+        Upload::None
     } else {
-        Box::pin(upload::receive(&connection.shared, &setup.options, body)).await?
+        let source = Source::new(connection, &setup.settings, body);
+        Box::pin(upload::receive(context.shared(), &setup.settings, source)).await?
     };
-    if matches!(upload, upload::Upload::Live(..)) {
+    if matches!(upload, Upload::Live(..)) {
         // The answer may be there before the client has sent everything.
         connection.linger();
     }
-    let caller = Caller { connection, setup, parts, script, id, trust };
-    let (answer, exchange) = submit::submit(&caller, upload, passage).await?;
+    entry.runs(&script.name);
+    let request = ScriptRequest { context: *context, parts, script };
+    let (answer, exchange) = submit::submit(&request, upload, entry).await?;
     let is_head = parts.method == Method::HEAD;
-    let recycled = std::mem::take(&mut parts.headers);
-    deliver::respond(&connection.shared, recycled, answer, exchange, is_head, passage)
-}
-
-/// What HTTP demands of a request and hyper does not check.
-fn check(parts: &Parts) -> Result<(), Failure> {
-    if parts.method == Method::TRACE || parts.method == Method::CONNECT {
-        return Err(Failure::MethodNotAllowed(ALLOWED));
+    let folders = &setup.settings.sendfile;
+    if folders.is_empty() {
+        let recycled = std::mem::take(&mut parts.headers);
+        return worker::respond(connection, setup, recycled, answer, exchange, is_head, entry);
     }
-    let mut hosts = parts.headers.get_all(header::HOST).iter();
-    match (hosts.next(), hosts.next()) {
-        (None, _) if parts.version >= Version::HTTP_11 => {
-            return Err(Failure::BadRequest("no Host header"));
-        }
-        (Some(_), Some(_)) => return Err(Failure::BadRequest("more than one Host header")),
-        (Some(host), None) if !is_host(host.as_bytes()) => {
-            return Err(Failure::BadRequest("an invalid Host header"));
-        }
-        _ => {}
-    }
-    let mut codings = parts.headers.get_all(header::TRANSFER_ENCODING).iter();
-    match (codings.next(), codings.next()) {
-        (None, _) => {}
-        (Some(coding), None) if coding.as_bytes().eq_ignore_ascii_case(b"chunked") => {}
-        // hyper decodes once whatever ends with `chunked`: where the body ends would be anybody's guess.
-        _ => return Err(Failure::BadRequest("a transfer coding other than one `chunked`")),
-    }
-    match parts.uri.scheme_str() {
-        None | Some("http" | "https") => Ok(()),
-        Some(_) => Err(Failure::BadRequest("a target of another scheme")),
-    }
-}
-
-/// The characters of RFC 3986's `host [":" port]`.
-fn is_host(host: &[u8]) -> bool {
-    host.iter().all(|b| b.is_ascii_alphanumeric() || b".-_~:[]%!$&'()*+,;=".contains(b))
-}
-
-/// `OPTIONS *` asks about the server, not about a resource.
-fn about_server(method: &Method) -> Result<Response<AnswerBody>, Failure> {
-    if method != Method::OPTIONS {
-        return Err(Failure::BadRequest("the target `*` is for OPTIONS"));
-    }
-    let mut response = Response::new(AnswerBody::empty());
-    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(ALLOWED));
-    Ok(response)
-}
-
-/// Relative, because only the client knows under which scheme and name it reached us.
-fn redirect(path: &str, query: Option<&str>) -> Result<Response<AnswerBody>, Failure> {
-    let target = match query {
-        Some(query) => format!("{path}?{query}"),
-        None => path.to_owned(),
-    };
-    let target = HeaderValue::from_str(&target)
-        .map_err(|_| Failure::BadRequest("a query that fits no header"))?;
-    let mut response = Response::new(AnswerBody::empty());
-    *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
-    response.headers_mut().insert(header::LOCATION, target);
-    Ok(response)
-}
-
-#[cfg(test)]
-mod unit {
-    use super::*;
-
-    #[test]
-    fn hosts() {
-        for (host, is_valid) in [
-            ("example.com", true),
-            ("example.com:8080", true),
-            ("[::1]:80", true),
-            ("a_b", true),
-            ("", true),
-            ("a b", false),
-            ("a/b", false),
-            ("a\"b", false),
-            ("user@host", false),
-        ] {
-            assert_eq!(is_host(host.as_bytes()), is_valid, "{host:?}");
-        }
-    }
+    // A file that is sent in the answer's place is asked for by the request's headers.
+    let headers = HeaderMap::new();
+    let response = worker::respond(connection, setup, headers, answer, exchange, is_head, entry)?;
+    sendfile::instead(context.shared(), folders, parts, response)
 }

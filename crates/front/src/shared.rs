@@ -1,16 +1,20 @@
 //! What all tasks of the front's thread share. No lock: one thread.
+//!
+//! Knows no connection: these know it. Imports `setup`, `exchange`, `log` and `runtime`.
 
-use crate::connection::ConnectionState;
-use crate::counters::Counters;
-use crate::exchange::Exchanges;
-use crate::link::{FrontEvent, SupervisorLink};
-use crate::options::FrontOptions;
-use crate::record::Recorder;
-use crate::request_id::RequestIds;
-use crate::route::{Disk, Site};
-use crate::route_cache::RouteCache;
-use crate::throttle::Throttle;
-use samovar_ring::Lane;
+use crate::exchange::SharedExchanges;
+use crate::exchange::deaths::Deaths;
+use crate::exchange::shares::Shares;
+use crate::log::Recorder;
+use crate::log::request_id::RequestIds;
+use crate::log::trace::Traces;
+use crate::runtime::clock::Clock;
+use crate::runtime::counters::Counters;
+use crate::runtime::disk::DiskThreads;
+use crate::runtime::packing::Packing;
+use crate::runtime::shed::Shed;
+use crate::runtime::throttle::Throttle;
+use crate::setup::Setup;
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::fmt;
@@ -21,127 +25,91 @@ use tokio::sync::Notify;
 /// Header names of which it was said that they were dropped.
 const DROPPED_NAMES_MAX: usize = 64;
 
-/// What a reload changes as a whole: a request is answered by the setup that it met.
-#[derive(Debug)]
-pub(crate) struct Setup {
-    pub(crate) options: FrontOptions,
-    pub(crate) site: Site,
-    pub(crate) routes: RouteCache,
-}
-
-impl Setup {
-    pub(crate) fn new(options: FrontOptions, site: Site) -> Setup {
-        let routes = RouteCache::new(Disk::new(site.root.clone(), &options.link_targets));
-        Setup { options, site, routes }
-    }
-}
-
 pub(crate) struct Shared {
     setup: RefCell<Rc<Setup>>,
-    pub(crate) exchanges: RefCell<Exchanges>,
-    pub(crate) connections: RefCell<Vec<Rc<ConnectionState>>>,
+    pub(crate) exchanges: SharedExchanges,
     pub(crate) counters: Arc<Counters>,
-    pub(crate) recorder: Recorder,
+    pub(crate) recorder: Rc<Recorder>,
+    pub(crate) disk: Rc<DiskThreads>,
+    pub(crate) packing: Rc<Packing>,
     pub(crate) ids: RequestIds,
+    pub(crate) traces: Traces,
     /// Encoded request heads are made here.
     pub(crate) encoded: RefCell<Vec<u8>>,
     /// Set once: no new connections, none kept alive.
     pub(crate) draining: Cell<bool>,
     /// There is something to sweep again.
     pub(crate) sweeper: Notify,
-    /// A connection has ended.
-    pub(crate) room: Notify,
-    /// Milliseconds of the last sweep, for connections' deadlines.
-    pub(crate) now_ms: Cell<u64>,
+    pub(crate) clock: Rc<Clock>,
     pub(crate) warnings: Warnings,
-    link: SupervisorLink,
-    script_lane_said_ms: Cell<u64>,
+    /// Places that clients have, and their connections.
+    pub(crate) request_shares: Rc<Shares>,
+    pub(crate) connection_shares: Rc<Shares>,
+    /// Which pages workers died of.
+    pub(crate) deaths: RefCell<Deaths>,
+    /// A page or file was answered successfully, ever.
+    pub(crate) has_served: Cell<bool>,
     dropped_names: RefCell<HashSet<Vec<u8>>>,
 }
 
-/// One throttle per kind of warning.
+/// One throttle per kind of warning that no part of the front has for itself.
 #[derive(Debug, Default)]
 pub(crate) struct Warnings {
     pub(crate) accept: Throttle,
     pub(crate) connections: Throttle,
-    pub(crate) queue: Throttle,
-    pub(crate) answer: Throttle,
+    /// By reason.
+    pub(crate) shed: [Throttle; Shed::ALL.len()],
+    pub(crate) client_connections: Throttle,
     pub(crate) died: Throttle,
-    pub(crate) broken: Throttle,
-    pub(crate) disk: Throttle,
-    pub(crate) cut: Throttle,
+    pub(crate) no_index: Throttle,
+    pub(crate) sendfile: Throttle,
 }
 
 impl Shared {
     pub(crate) fn new(
         setup: Setup,
-        exchanges: Exchanges,
+        exchanges: SharedExchanges,
         recorder: Recorder,
+        (disk, packing): (DiskThreads, Packing),
         counters: Arc<Counters>,
-        link: SupervisorLink,
     ) -> Shared {
+        let clock = Rc::clone(exchanges.borrow().clock());
         Shared {
             setup: RefCell::new(Rc::new(setup)),
-            exchanges: RefCell::new(exchanges),
-            connections: RefCell::default(),
+            exchanges,
             counters,
-            recorder,
+            recorder: Rc::new(recorder),
+            disk: Rc::new(disk),
+            packing: Rc::new(packing),
             ids: RequestIds::new(),
+            traces: Traces::default(),
             encoded: RefCell::new(Vec::with_capacity(8 * 1024)),
             draining: Cell::new(false),
             sweeper: Notify::new(),
-            room: Notify::new(),
-            now_ms: Cell::new(samovar_ring::monotonic_ns() / 1_000_000),
+            clock,
             warnings: Warnings::default(),
-            link,
-            script_lane_said_ms: Cell::new(0),
+            request_shares: Rc::default(),
+            connection_shares: Rc::default(),
+            deaths: RefCell::default(),
+            has_served: Cell::new(false),
             dropped_names: RefCell::default(),
         }
     }
 
-    /// What holds now.
+    /// The setup by which a request that comes now is answered.
     pub(crate) fn setup(&self) -> Rc<Setup> {
         Rc::clone(&self.setup.borrow())
     }
 
-    /// From now on.
+    /// Answers the requests that come after this by another setup.
     pub(crate) fn switch(&self, setup: Setup) {
         self.setup.replace(Rc::new(setup));
     }
 
     /// There is something to sweep again after a quiet time.
     pub(crate) fn resume_sweeping(&self) {
-        self.now_ms.set(samovar_ring::monotonic_ns() / 1_000_000);
+        self.clock.rest(false);
         self.sweeper.notify_one();
-    }
-
-    /// Tells the supervisor that script requests come, at most once per sweep.
-    pub(crate) fn announce_lane(&self, lane: Lane) {
-        if lane == Lane::Script
-            && self.script_lane_said_ms.replace(self.now_ms.get()) != self.now_ms.get()
-        {
-            (self.link)(FrontEvent::LaneNeeded(lane));
-        }
-    }
-
-    /// Has workers killed.
-    pub(crate) fn send(&self, events: Vec<FrontEvent>) {
-        for event in events {
-            (self.link)(event);
-        }
-    }
-
-    /// A worker wrote what no worker writes.
-    pub(crate) fn report_broken(&self, what: &str, kills: Vec<FrontEvent>) {
-        if let Some(suppressed) = self.warnings.broken.pass() {
-            tracing::warn!(
-                what,
-                suppressed,
-                "a worker wrote an impossible answer into the ring; it is replaced \
-                 (hint: an extension that corrupts memory does this; see the worker's log)"
-            );
-        }
-        self.send(kills);
     }
 
     /// A response header that cannot be sent.

@@ -3,16 +3,22 @@
 //! `Server::new().work(|job| …)` starts one; `server.get("/")` and `Client` speak HTTP by hand.
 #![allow(unsafe_code)] // The encoded request is read where it lies, as the worker does.
 
+mod accounts;
 mod answers;
 mod bodies;
 mod failures;
 mod files;
 mod http;
+mod http2;
 mod life;
+mod slow;
 
-use crate::{Front, FrontEvent, FrontHandle, FrontOptions};
+use crate::{Front, FrontEvent, FrontHandle};
+use samovar_config::Settings;
+use samovar_insight::{Intake, Outlet, intake};
 use samovar_ring::{
-    Incarnation, Lane, Ledger, REQUEST_BYTES, Ring, SlotIndex, Supervision, Take, WorkerEnd,
+    Death, Incarnation, Lane, REQUEST_BYTES, Ring, SlotIndex, Supervision, Take, Usage, WorkerEnd,
+    request,
 };
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -41,52 +47,43 @@ struct Job<'a> {
     slot: SlotIndex,
     ring: &'a Ring,
     me: Incarnation,
-    fields: Vec<Vec<u8>>,
+    fields: Vec<(&'static str, String)>,
     headers: HashMap<String, String>,
     content_length: i64,
-    server_port: u32,
+    server_port: u16,
     flags: u32,
 }
-
-const FIELDS: [&str; 16] = [
-    "method",
-    "target",
-    "query",
-    "protocol",
-    "script_filename",
-    "script_name",
-    "document_uri",
-    "path_info",
-    "document_root",
-    "server_name",
-    "server_addr",
-    "remote_addr",
-    "request_id",
-    "content_type",
-    "cookie",
-    "authorization",
-];
 
 impl<'a> Job<'a> {
     fn new(worker: &'a mut WorkerEnd, slot: SlotIndex, ring: &'a Ring, me: Incarnation) -> Job<'a> {
         // SAFETY: the request area has REQUEST_BYTES bytes and is the worker's until it finishes.
-        let bytes = unsafe { std::slice::from_raw_parts(worker.request(slot), REQUEST_BYTES) };
-        let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
-        let string = |at: usize| {
-            let (off, len) = (word(at) as usize, word(at + 4) as usize);
-            bytes[off..off + len].to_vec()
-        };
-        let fields =
-            (0..FIELDS.len()).map(|i| if word(i * 8) == 0 { vec![] } else { string(i * 8) });
-        let text = |at| String::from_utf8_lossy(&string(at)).into_owned();
-        let (count, table) = (word(148) as usize, word(152) as usize);
-        let headers = (0..count).map(|i| (text(table + i * 16), text(table + i * 16 + 8)));
+        let area = unsafe { std::slice::from_raw_parts(worker.request(slot), REQUEST_BYTES) };
+        let (head, headers) = request::decode(area).expect("what the front has encoded");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let fields = [
+            ("method", head.method),
+            ("target", head.target),
+            ("query", head.query),
+            ("protocol", head.protocol),
+            ("script_filename", head.script_filename),
+            ("script_name", head.script_name),
+            ("document_uri", head.document_uri),
+            ("path_info", head.path_info),
+            ("document_root", head.document_root),
+            ("server_name", head.server_name),
+            ("server_addr", head.server_addr),
+            ("remote_addr", head.remote_addr),
+            ("request_id", head.request_id),
+            ("content_type", head.content_type.unwrap_or_default()),
+            ("cookie", head.cookie.unwrap_or_default()),
+            ("authorization", head.authorization.unwrap_or_default()),
+        ];
         Job {
-            fields: fields.collect(),
-            headers: headers.collect(),
-            content_length: i64::from_ne_bytes(bytes[128..136].try_into().unwrap()),
-            server_port: word(136),
-            flags: word(144),
+            fields: fields.map(|(name, value)| (name, text(value))).into(),
+            headers: headers.iter().map(|(name, value)| (text(name), text(value))).collect(),
+            content_length: head.content_length.map_or(-1, u64::cast_signed),
+            server_port: head.server_port,
+            flags: head.flags,
             worker,
             slot,
             ring,
@@ -95,8 +92,8 @@ impl<'a> Job<'a> {
     }
 
     fn field(&self, name: &str) -> String {
-        let at = FIELDS.iter().position(|f| *f == name).unwrap();
-        String::from_utf8_lossy(&self.fields[at]).into_owned()
+        let found = self.fields.iter().find(|(field, _)| *field == name);
+        found.expect("a field of the head").1.clone()
     }
 
     fn head(&mut self, status: u16, lines: &str) {
@@ -150,13 +147,23 @@ impl Server {
         Server::with(64, |_| {})
     }
 
-    fn with(slots: usize, change: impl FnOnce(&mut FrontOptions)) -> Server {
+    fn with(slots: usize, change: impl FnOnce(&mut Settings)) -> Server {
+        Server::start(slots, change, None)
+    }
+
+    /// One that tells of its requests.
+    fn measured() -> (Server, Outlet) {
+        let (intake, outlet) = intake();
+        (Server::start(64, |_| {}, Some(intake)), outlet)
+    }
+
+    fn start(slots: usize, change: impl FnOnce(&mut Settings), intake: Option<Intake>) -> Server {
         let root = tempfile::tempdir().unwrap();
         std::fs::write(root.path().join("index.php"), "<?php").unwrap();
         std::fs::write(root.path().join("other.php"), "<?php").unwrap();
-        let mut options = FrontOptions::new(root.path());
-        options.temp_dir = root.path().to_owned();
-        change(&mut options);
+        let mut settings = Settings::defaults(root.path()).unwrap();
+        settings.temp_dir = root.path().to_owned();
+        change(&mut settings);
         let ring = Ring::create(slots).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -168,7 +175,8 @@ impl Server {
             }
             let _ = said.send(event);
         });
-        let (front, handle) = Front::new(vec![listener], ring.clone(), options, link).unwrap();
+        let (front, handle) =
+            Front::new(vec![listener.into()], None, ring.clone(), settings, link, intake).unwrap();
         let front = std::thread::spawn(move || front.run().unwrap());
         let kills = Arc::new(Mutex::new(kills));
         Server { address, handle, root, ring, events, kills, front: Some(front), workers: vec![] }
@@ -238,9 +246,8 @@ fn work(ring: &Ring, index: usize, kills: &Mutex<Receiver<Incarnation>>, act: &C
             };
             match act(&mut Job::new(&mut worker, slot, ring, me)) {
                 After::Finish => {
-                    let ledger =
-                        Ledger { cpu_ns: 1_500_000, peak_bytes: 4096, ..Ledger::default() };
-                    worker.finish(slot, &ledger);
+                    let usage = Usage { cpu_ns: 1_500_000, peak_bytes: 4096, ..Usage::default() };
+                    worker.finish(slot, &usage);
                     continue;
                 }
                 After::Die => {}
@@ -249,7 +256,7 @@ fn work(ring: &Ring, index: usize, kills: &Mutex<Receiver<Incarnation>>, act: &C
                     assert_eq!(killed, me);
                 }
             }
-            supervision.repair(index, me);
+            supervision.repair(index, me, Death::UNKNOWN);
             me = Incarnation::new(me.get() + 100).unwrap();
             break;
         }
@@ -257,7 +264,7 @@ fn work(ring: &Ring, index: usize, kills: &Mutex<Receiver<Incarnation>>, act: &C
 }
 
 /// Waits until `is_so`.
-fn until(what: &str, is_so: impl Fn() -> bool) {
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
         assert!(start.elapsed() < WATCHDOG, "never: {what}");

@@ -9,7 +9,7 @@ use crate::layout::{SLOTS_MAX, SlotIndex, WORKERS_MAX};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, publish_before_look};
 
 const SLOT_WORDS: usize = SLOTS_MAX.div_ceil(64);
-const WORKER_WORDS: usize = WORKERS_MAX.div_ceil(64);
+pub(crate) const WORKER_WORDS: usize = WORKERS_MAX.div_ceil(64);
 
 /// worker → front: which slots have news, and whether the front must be woken for them.
 #[repr(C)]
@@ -74,18 +74,25 @@ impl FrontBell {
     }
 }
 
-/// front → workers: a lane's workers, a bit each, and which of them sleep.
+/// front → workers: the workers of a lane, a bit each, and which of them sleep.
+///
+/// Who looks through them is told how many words are in use: a few for many workers, one for most servers.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct Crew {
+pub(crate) struct WorkerSet {
+    /// Who has gone to sleep last: its number and 1; 0: nobody. A hint.
+    recent: AtomicU32,
+    _pad: u32,
     serving: [AtomicU64; WORKER_WORDS],
     asleep: [AtomicU64; WORKER_WORDS],
 }
 
-impl Crew {
+impl WorkerSet {
     #[cfg(loom)]
-    pub(crate) fn new() -> Crew {
-        Crew {
+    pub(crate) fn new() -> WorkerSet {
+        WorkerSet {
+            recent: AtomicU32::new(0),
+            _pad: 0,
             serving: std::array::from_fn(|_| AtomicU64::new(0)),
             asleep: std::array::from_fn(|_| AtomicU64::new(0)),
         }
@@ -99,23 +106,46 @@ impl Crew {
     /// Worker `index` does not (any more).
     pub(crate) fn leave(&self, index: usize) {
         self.serving[index / 64].fetch_and(!(1 << (index % 64)), Ordering::SeqCst);
-        self.rise(index);
+        self.mark_awake(index);
     }
 
     /// Worker `index` is about to sleep.
-    pub(crate) fn lie_down(&self, index: usize) {
+    pub(crate) fn mark_asleep(&self, index: usize) {
+        self.recent.store(index as u32 + 1, Ordering::Relaxed);
         self.asleep[index / 64].fetch_or(1 << (index % 64), Ordering::SeqCst);
     }
 
     /// Worker `index` is awake (or dead).
-    pub(crate) fn rise(&self, index: usize) {
+    pub(crate) fn mark_awake(&self, index: usize) {
         self.asleep[index / 64].fetch_and(!(1 << (index % 64)), Ordering::SeqCst);
     }
 
-    /// Claims one sleeper: who gets its index has to wake it.
+    /// All that sleep are awake.
+    pub(crate) fn mark_all_awake(&self, words: usize) {
+        for word in self.asleep.iter().take(words) {
+            if word.load(Ordering::Relaxed) != 0 {
+                word.store(0, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// Claims one sleeper: who gets its index has to wake it. The one that has run last, whose memory is in the caches yet;
+    /// else the first, so that the last are those that nobody needs.
     #[must_use]
-    pub(crate) fn claim(&self) -> Option<usize> {
-        for (at, word) in self.asleep.iter().enumerate() {
+    pub(crate) fn claim(&self, words: usize) -> Option<usize> {
+        self.claim_recent().or_else(|| self.claim_first(words))
+    }
+
+    fn claim_recent(&self) -> Option<usize> {
+        let index = (self.recent.load(Ordering::Relaxed) as usize).checked_sub(1)?;
+        let (word, bit) = (self.asleep.get(index / 64)?, 1 << (index % 64));
+        // Looked at first: the bit of whoever is awake again costs no write.
+        let is_asleep = word.load(Ordering::SeqCst) & bit != 0;
+        (is_asleep && word.fetch_and(!bit, Ordering::SeqCst) & bit != 0).then_some(index)
+    }
+
+    fn claim_first(&self, words: usize) -> Option<usize> {
+        for (at, word) in self.asleep.iter().take(words).enumerate() {
             let mut sleepers = word.load(Ordering::SeqCst);
             while sleepers != 0 {
                 let bit = sleepers & sleepers.wrapping_neg();
@@ -130,8 +160,8 @@ impl Crew {
     }
 
     /// Whether a worker of the lane is awake: it looks at the queue before it sleeps.
-    pub(crate) fn has_awake(&self) -> bool {
-        let both = self.serving.iter().zip(&self.asleep);
+    pub(crate) fn has_awake(&self, words: usize) -> bool {
+        let both = self.serving.iter().zip(&self.asleep).take(words);
         both.into_iter().any(|(serving, asleep)| {
             serving.load(Ordering::SeqCst) & !asleep.load(Ordering::SeqCst) != 0
         })

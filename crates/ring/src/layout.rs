@@ -3,36 +3,40 @@
 //! A file of another version is refused by `attach`; whoever changes a struct here changes
 //! [`VERSION`].
 
-use crate::bell::{Crew, FrontBell, Pace};
+use crate::bell::{FrontBell, Pace, WorkerSet};
 use crate::queue::Queue;
+use crate::report::{Ending, Model, RollbackTimes};
 use crate::stream::Stream;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::turns::Turns;
 use crate::word::Word;
 
 /// First eight bytes of the file.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"SAMOVAR\0");
 /// Version of the layout and of the protocol.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 14;
 
 #[cfg(not(loom))]
 mod limits {
-    /// Worker processes a pool can have.
-    pub const WORKERS_MAX: usize = 256;
+    /// Cells for worker processes: those of all generations, of which one that comes needs its own beside the others'.
+    pub const WORKERS_MAX: usize = 4096;
     /// Requests that can be queued or in flight.
     pub const SLOTS_MAX: usize = 4096;
     /// Entries of a lane's queue: stale ones (withdrawn requests) need room beside the live ones.
     pub(crate) const QUEUE_LEN: usize = 4 * SLOTS_MAX;
     /// Queues of a pool.
-    pub const LANES: usize = 2;
+    pub const LANES: usize = 4;
     /// Up to 4 s.
     pub(crate) const ROLLBACK_BUCKETS: usize = 128;
 }
 #[cfg(loom)]
+// As few as show all there is to see: every interleaving of them is tried.
+#[allow(missing_docs)]
 mod limits {
     pub const WORKERS_MAX: usize = 2;
     pub const SLOTS_MAX: usize = 2;
     pub(crate) const QUEUE_LEN: usize = 8;
-    pub const LANES: usize = 1;
+    pub const LANES: usize = 2;
     pub(crate) const ROLLBACK_BUCKETS: usize = 1;
 }
 pub use limits::{LANES, SLOTS_MAX, WORKERS_MAX};
@@ -46,16 +50,39 @@ pub const BODY_BYTES: usize = 64 * 1024;
 pub(crate) const HEAD_BYTES: usize = 32 * 1024;
 /// Answer body in flight.
 pub(crate) const ANSWER_BYTES: usize = 128 * 1024;
+/// What a worker says of a request beside its usage: waits, timers, tags. Who reads it knows the grammar.
+pub const REPORT_BYTES: usize = 8 * 1024;
 /// One slot's payload area.
-pub(crate) const AREA_BYTES: usize = REQUEST_BYTES + BODY_BYTES + HEAD_BYTES + ANSWER_BYTES;
+pub(crate) const AREA_BYTES: usize =
+    REQUEST_BYTES + BODY_BYTES + HEAD_BYTES + ANSWER_BYTES + REPORT_BYTES;
 
 /// A queue of a pool: which workers may take from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
     /// Requests for the front controller. Resident workers take only these.
     App = 0,
+    /// The same, for workers that are held back: what is to be seen before they take over.
+    AppProbe = 1,
     /// Requests for any other script.
-    Script = 1,
+    Script = 2,
+    /// The same, for workers that are held back.
+    ScriptProbe = 3,
+}
+
+impl Lane {
+    /// In the order of their queues.
+    pub(crate) const ALL: [Lane; 4] = [Lane::App, Lane::AppProbe, Lane::Script, Lane::ScriptProbe];
+    /// Those that serve clients.
+    pub(crate) const SERVING: [Lane; 2] = [Lane::App, Lane::Script];
+
+    /// Where a worker of this lane looks while it is held back.
+    #[must_use]
+    pub fn probe(self) -> Lane {
+        match self {
+            Lane::App | Lane::AppProbe => Lane::AppProbe,
+            Lane::Script | Lane::ScriptProbe => Lane::ScriptProbe,
+        }
+    }
 }
 
 /// A slot's number, checked against the number of slots of the ring it was made for.
@@ -77,7 +104,7 @@ impl SlotIndex {
 /// Keeps what different processes write on different cache lines.
 #[repr(C, align(64))]
 #[derive(Debug)]
-pub(crate) struct Line<T>(pub T);
+pub(crate) struct CacheLine<T>(pub T);
 
 /// What the reader of the file checks first.
 #[repr(C)]
@@ -88,48 +115,157 @@ pub(crate) struct Header {
     pub(crate) slots: AtomicU32,
 }
 
-/// Most bytes of a request's interim answers, frames included: they wait in the window of its answer.
-pub(crate) const INTERIM_BYTES_MAX: usize = 16 * 1024;
-/// An interim answer in the stream: status, length of its header lines (both u32, little-endian), the lines.
-pub(crate) const INTERIM_FRAME_BYTES: usize = 8;
-
 /// What one request cost, written by its worker before the slot is finished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ledger {
+pub struct Usage {
     /// From submit to take, ns.
     pub queue_ns: u64,
     /// From take to finish, ns.
     pub run_ns: u64,
-    /// CPU time of the worker since its previous request, ns.
+    /// CPU time that is charged to it, ns: no more than `run_ns` and the rollback before it, and a guess where that is
+    /// short (meter.rs of the worker says why).
     pub cpu_ns: u64,
     /// Peak of PHP's memory, bytes.
     pub peak_bytes: u64,
+    /// How it was run; the ring knows, and fills it in.
+    pub model: Model,
+    /// The worker that ran it; likewise.
+    pub worker: WorkerName,
+    /// How PHP ended it.
+    pub ending: Ending,
+    /// What the kernel and the rollback did for it.
+    pub details: UsageDetails,
 }
 
-/// The ledger's place in the slot.
+/// A worker as people know it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WorkerName {
+    /// Its process's number; 0: there is no worker.
+    pub pid: u32,
+    /// Its cell in the ring: a place that workers have one after the other.
+    pub cell: u16,
+    /// Which application it runs, as the server counts them; beyond 65,535 from 0 again.
+    pub generation: u16,
+}
+
+// Twelve bits of a word are for the cell.
+const _: () = assert!(WORKERS_MAX <= 1 << 12);
+
+impl WorkerName {
+    /// Cell and generation, above a model's code in its word.
+    fn above(self, model: Model) -> u32 {
+        (model.code() & 0xf)
+            | (u32::from(self.cell) & 0xfff) << 4
+            | u32::from(self.generation) << 16
+    }
+
+    fn beneath(pid: u32, word: u32) -> (WorkerName, Model) {
+        let (model, cell, generation) = (word & 0xf, word >> 4 & 0xfff, word >> 16);
+        let name = WorkerName { pid, cell: cell as u16, generation: generation as u16 };
+        (name, Model::from_code(model).unwrap_or(Model::Script))
+    }
+}
+
+/// What short requests of most models have nothing of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsageDetails {
+    /// The rollback that made the worker ready for this request, ns: a part of `cpu_ns`.
+    pub rollback_ns: u64,
+    /// Pages that it copied.
+    pub rollback_pages: u32,
+    /// Page faults without a disk.
+    pub faults_minor: u32,
+    /// Page faults with one.
+    pub faults_major: u32,
+    /// Context switches because it waited.
+    pub switches_voluntary: u32,
+    /// Context switches because others wanted the core.
+    pub switches_involuntary: u32,
+}
+
+/// Its place in the slot.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct LedgerCell {
+pub(crate) struct UsageCell {
     queue_ns: AtomicU64,
     run_ns: AtomicU64,
     cpu_ns: AtomicU64,
     peak_bytes: AtomicU64,
+    /// With the worker's cell and generation above it.
+    model: AtomicU32,
+    /// Its process.
+    worker: AtomicU32,
 }
 
-impl LedgerCell {
-    pub(crate) fn store(&self, ledger: &Ledger) {
-        self.queue_ns.store(ledger.queue_ns, Ordering::Relaxed);
-        self.run_ns.store(ledger.run_ns, Ordering::Relaxed);
-        self.cpu_ns.store(ledger.cpu_ns, Ordering::Relaxed);
-        self.peak_bytes.store(ledger.peak_bytes, Ordering::Relaxed);
+/// The cell of the details has some of this request.
+const HAS_DETAILS: u32 = 1 << 8;
+
+impl SlotCell {
+    pub(crate) fn store_usage(&self, usage: &Usage) {
+        let (response, cell) = (&self.response.0, &self.response.0.usage);
+        cell.queue_ns.store(usage.queue_ns, Ordering::Relaxed);
+        cell.run_ns.store(usage.run_ns, Ordering::Relaxed);
+        cell.cpu_ns.store(usage.cpu_ns, Ordering::Relaxed);
+        cell.peak_bytes.store(usage.peak_bytes, Ordering::Relaxed);
+        cell.model.store(usage.worker.above(usage.model), Ordering::Relaxed);
+        cell.worker.store(usage.worker.pid, Ordering::Relaxed);
+        let has_details = usage.details != UsageDetails::default();
+        if has_details {
+            self.details.0.store(&usage.details);
+        }
+        let has_details = if has_details { HAS_DETAILS } else { 0 };
+        response.ending.store(usage.ending.code() | has_details, Ordering::Relaxed);
     }
 
-    pub(crate) fn load(&self) -> Ledger {
-        Ledger {
-            queue_ns: self.queue_ns.load(Ordering::Relaxed),
-            run_ns: self.run_ns.load(Ordering::Relaxed),
-            cpu_ns: self.cpu_ns.load(Ordering::Relaxed),
-            peak_bytes: self.peak_bytes.load(Ordering::Relaxed),
+    pub(crate) fn load_usage(&self) -> Usage {
+        let cell = &self.response.0.usage;
+        let ending = self.response.0.ending.load(Ordering::Relaxed);
+        let pid = cell.worker.load(Ordering::Relaxed);
+        let (worker, model) = WorkerName::beneath(pid, cell.model.load(Ordering::Relaxed));
+        let has_details = ending & HAS_DETAILS != 0;
+        Usage {
+            queue_ns: cell.queue_ns.load(Ordering::Relaxed),
+            run_ns: cell.run_ns.load(Ordering::Relaxed),
+            cpu_ns: cell.cpu_ns.load(Ordering::Relaxed),
+            peak_bytes: cell.peak_bytes.load(Ordering::Relaxed),
+            model,
+            worker,
+            ending: Ending::from_code(ending & !HAS_DETAILS).unwrap_or(Ending::Returned),
+            details: if has_details { self.details.0.load() } else { UsageDetails::default() },
+        }
+    }
+}
+
+/// On a cache line of its own, which is left alone where there are none.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct UsageDetailsCell {
+    rollback_ns: AtomicU64,
+    rollback_pages: AtomicU32,
+    faults_minor: AtomicU32,
+    faults_major: AtomicU32,
+    switches_voluntary: AtomicU32,
+    switches_involuntary: AtomicU32,
+}
+
+impl UsageDetailsCell {
+    fn store(&self, details: &UsageDetails) {
+        self.rollback_ns.store(details.rollback_ns, Ordering::Relaxed);
+        self.rollback_pages.store(details.rollback_pages, Ordering::Relaxed);
+        self.faults_minor.store(details.faults_minor, Ordering::Relaxed);
+        self.faults_major.store(details.faults_major, Ordering::Relaxed);
+        self.switches_voluntary.store(details.switches_voluntary, Ordering::Relaxed);
+        self.switches_involuntary.store(details.switches_involuntary, Ordering::Relaxed);
+    }
+
+    fn load(&self) -> UsageDetails {
+        UsageDetails {
+            rollback_ns: self.rollback_ns.load(Ordering::Relaxed),
+            rollback_pages: self.rollback_pages.load(Ordering::Relaxed),
+            faults_minor: self.faults_minor.load(Ordering::Relaxed),
+            faults_major: self.faults_major.load(Ordering::Relaxed),
+            switches_voluntary: self.switches_voluntary.load(Ordering::Relaxed),
+            switches_involuntary: self.switches_involuntary.load(Ordering::Relaxed),
         }
     }
 }
@@ -139,39 +275,55 @@ impl LedgerCell {
 #[derive(Debug)]
 pub(crate) struct SlotCell {
     /// Everybody, by the transitions of [`Word`].
-    pub(crate) word: Line<Word>,
+    pub(crate) word: CacheLine<Word>,
     /// The front, before it submits.
-    pub(crate) asked: Line<Asked>,
+    pub(crate) request: CacheLine<RequestMeta>,
     /// Request body: front → worker.
-    pub(crate) body: Line<Stream>,
+    pub(crate) body: CacheLine<Stream>,
     /// The worker, before it begins the answer or finishes.
-    pub(crate) told: Line<Told>,
+    pub(crate) response: CacheLine<ResponseMeta>,
+    /// The worker, before it finishes.
+    pub(crate) details: CacheLine<UsageDetailsCell>,
     /// Answer body: worker → front.
-    pub(crate) answer: Line<Stream>,
+    pub(crate) answer: CacheLine<Stream>,
     /// The worker sleeps here for bytes or room; the front rings.
-    pub(crate) bell: Line<SlotBell>,
+    pub(crate) bell: CacheLine<SlotBell>,
 }
 
 /// What the front says of a request beside its bytes.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct Asked {
-    pub(crate) request_bytes: AtomicU32,
-    pub(crate) attempt: AtomicU32,
+pub(crate) struct RequestMeta {
+    /// When it was queued, `CLOCK_MONOTONIC`.
     pub(crate) submitted_ns: AtomicU64,
+    /// An [`Overrun`](crate::Overrun): its script is to end now; 0: it may go on.
+    pub(crate) overrun: AtomicU32,
+    /// For how long its script may run at most if it asks for more time, ms; 0: it cannot.
+    pub(crate) extended_ms_max: AtomicU32,
+    /// For how long the script wants to run, from its take on, ms; 0: it has not asked. The worker's word, here because the
+    /// answer's line is full.
+    pub(crate) wanted_ms: AtomicU32,
 }
 
 /// What the worker says of an answer beside its bytes.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct ResponseMeta {
     pub(crate) status: AtomicU32,
     pub(crate) head_bytes: AtomicU32,
-    pub(crate) ledger: LedgerCell,
+    pub(crate) usage: UsageCell,
     /// How many bytes of interim answers stand before the answer's body, in the same stream.
     pub(crate) interim_bytes: AtomicU32,
-    _pad: u32,
+    /// A [`Death`](crate::Death); the supervisor's word, before it orphans the slot.
+    pub(crate) death: AtomicU32,
+    /// How long the worker's report is; 0: it has none.
+    pub(crate) report_bytes: AtomicU32,
+    /// An [`Ending`], and whether there are [`UsageDetails`].
+    pub(crate) ending: AtomicU32,
 }
+
+// All that most answers have is on one cache line.
+const _: () = assert!(cfg!(loom) || size_of::<CacheLine<ResponseMeta>>() == 64);
 
 /// A worker blocked on one slot. `rings` changes with every ring; `waiting` is 1 while it sleeps.
 #[repr(C)]
@@ -179,183 +331,6 @@ pub(crate) struct Told {
 pub(crate) struct SlotBell {
     pub(crate) rings: AtomicU32,
     pub(crate) waiting: AtomicU32,
-}
-
-/// What a worker does, for `samovar status`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WorkerState {
-    /// No process, or not yet in its loop.
-    Starting = 0,
-    /// Runs the application's boot.
-    Booting = 1,
-    /// Waits for a request.
-    Idle = 2,
-    /// Runs a request.
-    Busy = 3,
-}
-
-impl WorkerState {
-    /// Lower-case, as in the JSON of `samovar status`.
-    pub fn name(self) -> &'static str {
-        match self {
-            WorkerState::Starting => "starting",
-            WorkerState::Booting => "booting",
-            WorkerState::Idle => "idle",
-            WorkerState::Busy => "busy",
-        }
-    }
-
-    pub(crate) fn from_bits(bits: u32) -> WorkerState {
-        match bits {
-            1 => WorkerState::Booting,
-            2 => WorkerState::Idle,
-            3 => WorkerState::Busy,
-            _ => WorkerState::Starting,
-        }
-    }
-}
-
-/// Which execution model the worker's application chose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Model {
-    /// Each request runs the script.
-    Script = 0,
-    /// `Samovar\serve` calls a handler for each request.
-    Resident = 1,
-    /// The process returns to its image after requests.
-    Checkpoint = 2,
-}
-
-impl Model {
-    /// Lower-case, as in the JSON of `samovar status`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Model::Script => "script",
-            Model::Resident => "resident",
-            Model::Checkpoint => "checkpoint",
-        }
-    }
-}
-
-impl Model {
-    pub(crate) fn from_bits(bits: u32) -> Model {
-        match bits {
-            1 => Model::Resident,
-            2 => Model::Checkpoint,
-            _ => Model::Script,
-        }
-    }
-}
-
-/// What the supervisor wants of a worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// Take requests.
-    Serve = 0,
-    /// Get ready, and wait: another generation serves yet.
-    Hold = 1,
-    /// Leave when the request is done.
-    Retire = 2,
-}
-
-impl Standing {
-    pub(crate) fn from_bits(bits: u32) -> Standing {
-        match bits {
-            1 => Standing::Hold,
-            2 => Standing::Retire,
-            _ => Standing::Serve,
-        }
-    }
-}
-
-/// Why a worker asked to be replaced by a fresh fork.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum LeaveReason {
-    /// A request left a child process.
-    Child = 1,
-    /// A request left a thread.
-    Thread = 2,
-    /// A request closed a descriptor of the image.
-    Descriptor = 3,
-    /// A connection of the image died, or had bytes left.
-    Connection = 4,
-    /// A request unmapped memory of the image, or changed more of it than can be followed.
-    Mapping = 5,
-    /// A request changed user, limits, root … of the process.
-    Privileges = 6,
-    /// It ran whole scripts, and one of them has a checkpoint.
-    Checkpoint = 7,
-    /// The application cannot go on.
-    Fatal = 8,
-    /// A request left a System V semaphore changed.
-    Lock = 9,
-    /// A request made a POSIX timer.
-    Timer = 10,
-    /// The application's own loop over requests has ended.
-    End = 11,
-}
-
-impl LeaveReason {
-    /// Lower-case, as in the JSON of `samovar status`.
-    pub fn name(self) -> &'static str {
-        match self {
-            LeaveReason::Child => "child",
-            LeaveReason::Thread => "thread",
-            LeaveReason::Descriptor => "descriptor",
-            LeaveReason::Connection => "connection",
-            LeaveReason::Mapping => "mapping",
-            LeaveReason::Privileges => "privileges",
-            LeaveReason::Checkpoint => "checkpoint",
-            LeaveReason::Fatal => "fatal",
-            LeaveReason::Lock => "lock",
-            LeaveReason::Timer => "timer",
-            LeaveReason::End => "end",
-        }
-    }
-
-    /// The reason of that number.
-    pub fn from_bits(bits: u32) -> Option<LeaveReason> {
-        use LeaveReason as L;
-        let all = [
-            L::Child,
-            L::Thread,
-            L::Descriptor,
-            L::Connection,
-            L::Mapping,
-            L::Privileges,
-            L::Checkpoint,
-            L::Fatal,
-            L::Lock,
-            L::Timer,
-            L::End,
-        ];
-        all.into_iter().find(|reason| *reason as u32 == bits)
-    }
-}
-
-/// How long rollbacks took, of all workers together: four buckets per power of two of nanoseconds.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct RollbackTimes {
-    pub(crate) buckets: [AtomicU64; ROLLBACK_BUCKETS],
-}
-
-impl RollbackTimes {
-    pub(crate) fn record(&self, ns: u64) {
-        self.buckets[bucket_of(ns)].fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-pub(crate) fn bucket_of(ns: u64) -> usize {
-    let ns = ns.max(4);
-    let power = ns.ilog2();
-    (4 * power as usize + (ns >> (power - 2) & 3) as usize).min(ROLLBACK_BUCKETS - 1)
-}
-
-/// The smallest time of the bucket after this one, ns.
-pub(crate) fn bucket_end(bucket: usize) -> u64 {
-    let (power, quarter) = ((bucket + 1) / 4, (bucket + 1) as u64 % 4);
-    (1 << power) + quarter * (1 << power) / 4
 }
 
 /// One worker's place: it sleeps on `awake`, the rest is for reports.
@@ -373,26 +348,33 @@ pub(crate) struct WorkerCell {
     /// Pages that a rollback copies.
     pub(crate) hot_pages: AtomicU32,
     pub(crate) rollbacks: AtomicU64,
-    /// A [`LeaveReason`], 0 for none.
+    /// A [`LeaveReason`](crate::LeaveReason), 0 for none.
     pub(crate) leave: AtomicU32,
-    /// A [`Standing`]; the supervisor's word.
-    pub(crate) standing: AtomicU32,
+    /// A [`DesiredState`](crate::DesiredState); the supervisor's word.
+    pub(crate) desired_state: AtomicU32,
+    /// Which application its worker runs; the supervisor's word, before the fork.
+    pub(crate) generation: AtomicU32,
+    /// Changes each time that a worker without a request looks for one: at least once a second.
+    pub(crate) beat: AtomicU32,
+    /// Changes each time that the worker begins to run: with a request, and after each wait within one.
+    pub(crate) stretch: AtomicU32,
 }
 
 /// The control block. All zero is its valid initial state, but for the header.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Control {
-    pub(crate) header: Line<Header>,
+    pub(crate) header: CacheLine<Header>,
     /// 1: workers leave when their request is done.
-    pub(crate) stop: Line<AtomicU32>,
-    pub(crate) bell: Line<FrontBell>,
-    pub(crate) crews: [Line<Crew>; LANES],
-    pub(crate) pace: Line<Pace>,
+    pub(crate) stop: CacheLine<AtomicU32>,
+    pub(crate) bell: CacheLine<FrontBell>,
+    pub(crate) worker_sets: [CacheLine<WorkerSet>; LANES],
+    pub(crate) pace: CacheLine<Pace>,
+    pub(crate) turns: CacheLine<Turns>,
     pub(crate) queues: [Queue; LANES],
-    pub(crate) workers: [Line<WorkerCell>; WORKERS_MAX],
+    pub(crate) workers: [CacheLine<WorkerCell>; WORKERS_MAX],
     pub(crate) slots: [SlotCell; SLOTS_MAX],
-    pub(crate) rollback_times: Line<RollbackTimes>,
+    pub(crate) rollback_times: CacheLine<RollbackTimes>,
 }
 
 #[cfg(loom)]
@@ -402,18 +384,19 @@ impl Control {
         let zero32 = || AtomicU32::new(0);
         let zero64 = || AtomicU64::new(0);
         Control {
-            header: Line(Header {
+            header: CacheLine(Header {
                 magic: AtomicU64::new(MAGIC),
                 version: AtomicU32::new(VERSION),
                 slots: AtomicU32::new(SLOTS_MAX as u32),
             }),
-            stop: Line(zero32()),
-            bell: Line(FrontBell::new()),
-            crews: from_fn(|_| Line(Crew::new())),
-            pace: Line(Pace::new()),
+            stop: CacheLine(zero32()),
+            bell: CacheLine(FrontBell::new()),
+            worker_sets: from_fn(|_| CacheLine(WorkerSet::new())),
+            pace: CacheLine(Pace::new()),
+            turns: CacheLine(Turns::new()),
             queues: from_fn(|_| Queue::new()),
             workers: from_fn(|_| {
-                Line(WorkerCell {
+                CacheLine(WorkerCell {
                     awake: zero32(),
                     state: zero32(),
                     model: zero32(),
@@ -423,40 +406,61 @@ impl Control {
                     hot_pages: zero32(),
                     rollbacks: zero64(),
                     leave: zero32(),
-                    standing: zero32(),
+                    desired_state: zero32(),
+                    generation: zero32(),
+                    beat: zero32(),
+                    stretch: zero32(),
                 })
             }),
             slots: from_fn(|_| SlotCell {
-                word: Line(Word::new()),
-                asked: Line(Asked {
-                    request_bytes: zero32(),
-                    attempt: zero32(),
+                word: CacheLine(Word::new()),
+                request: CacheLine(RequestMeta {
                     submitted_ns: zero64(),
+                    overrun: zero32(),
+                    extended_ms_max: zero32(),
+                    wanted_ms: zero32(),
                 }),
-                body: Line(Stream::new()),
-                told: Line(Told {
+                body: CacheLine(Stream::new()),
+                response: CacheLine(ResponseMeta {
                     status: zero32(),
                     head_bytes: zero32(),
-                    ledger: LedgerCell {
+                    usage: UsageCell {
                         queue_ns: zero64(),
                         run_ns: zero64(),
                         cpu_ns: zero64(),
                         peak_bytes: zero64(),
+                        model: zero32(),
+                        worker: zero32(),
                     },
                     interim_bytes: zero32(),
-                    _pad: 0,
+                    death: zero32(),
+                    report_bytes: zero32(),
+                    ending: zero32(),
                 }),
-                answer: Line(Stream::new()),
-                bell: Line(SlotBell { rings: zero32(), waiting: zero32() }),
+                details: CacheLine(UsageDetailsCell {
+                    rollback_ns: zero64(),
+                    rollback_pages: zero32(),
+                    faults_minor: zero32(),
+                    faults_major: zero32(),
+                    switches_voluntary: zero32(),
+                    switches_involuntary: zero32(),
+                }),
+                answer: CacheLine(Stream::new()),
+                bell: CacheLine(SlotBell { rings: zero32(), waiting: zero32() }),
             }),
-            rollback_times: Line(RollbackTimes { buckets: from_fn(|_| zero64()) }),
+            rollback_times: CacheLine(RollbackTimes {
+                buckets: from_fn(|_| zero64()),
+                total_ns: zero64(),
+                searches: zero64(),
+            }),
         }
     }
 }
 
 impl Control {
-    pub(crate) fn crew(&self, lane: Lane) -> &Crew {
-        &self.crews[lane as usize % LANES].0
+    /// The workers that serve `lane`.
+    pub(crate) fn workers_of(&self, lane: Lane) -> &WorkerSet {
+        &self.worker_sets[lane as usize % LANES].0
     }
 
     pub(crate) fn queue(&self, lane: Lane) -> &Queue {
@@ -465,17 +469,5 @@ impl Control {
 
     pub(crate) fn slot(&self, slot: SlotIndex) -> &SlotCell {
         &self.slots[slot.get()]
-    }
-
-    /// Whether worker `index`, which serves `lanes`, has something to look at.
-    pub(crate) fn has_work(&self, index: usize, lanes: &[Lane]) -> bool {
-        lanes.iter().any(|lane| self.queue(*lane).pending() > 0)
-            || self.stop.0.load(Ordering::SeqCst) != 0
-            || self.standing(index) == Standing::Retire
-    }
-
-    /// What is wanted of worker `index`.
-    pub(crate) fn standing(&self, index: usize) -> Standing {
-        Standing::from_bits(self.workers[index].0.standing.load(Ordering::SeqCst))
     }
 }

@@ -6,34 +6,47 @@
 //! because anybody may be killed at any instruction.
 //!
 //! Reading order: [`word`] (who owns a slot), [`queue`] (which slot is next), [`bell`] (who is
-//! asleep), [`stream`] (bytes in flight), [`layout`] (where it all lies), then the three views:
-//! [`FrontEnd`], [`WorkerEnd`] and [`Supervision`].
+//! asleep), [`turns`] (who runs), [`stream`] (bytes in flight), [`layout`] (where it all lies), [`protocol`] (what each side
+//! does, in which order), then the three views that add the bytes: [`FrontEnd`], [`WorkerEnd`] and [`Supervision`].
 //!
-//! What depends on the architecture: nothing but the futex and memfd system calls in `os`.
-#![allow(unsafe_code)] // Shared memory is reached through raw pointers; `map` and `os` hold them.
+//! What depends on the system: nothing but the calls in `os`.
+#![allow(unsafe_code)] // Shared memory is reached through raw pointers: `os` maps it, `map` holds them.
 
 mod bell;
-mod front;
+mod codes;
+mod front_end;
+mod interim;
+#[cfg(all(test, loom))]
+mod interleavings;
 mod layout;
 mod map;
-#[cfg(all(test, loom))]
-mod model;
+mod mirror;
+pub mod offsets;
 mod os;
+mod protocol;
 mod queue;
-mod repair;
+mod report;
 pub mod request;
 mod stream;
+mod supervision;
 mod sync;
+mod turns;
 mod word;
-mod worker;
+mod worker_end;
 
-pub use front::{Filling, FrontEnd, Hostile, Progress};
+pub use front_end::{Account, Filling, FrontEnd, Hostile, Progress, Run};
 pub use layout::{
-    BODY_BYTES, LANES, Lane, LeaveReason, Ledger, Model, REQUEST_BYTES, SLOTS_MAX, SlotIndex,
-    Standing, VERSION, WORKERS_MAX, WorkerState,
+    BODY_BYTES, LANES, Lane, REPORT_BYTES, REQUEST_BYTES, SLOTS_MAX, SlotIndex, Usage,
+    UsageDetails, VERSION, WORKERS_MAX, WorkerName,
 };
-pub use map::{AttachError, Ring, monotonic_ns};
-pub use repair::{RollbackReport, Supervision, WorkerReport};
+pub use map::{AttachError, Ring};
+pub use os::monotonic_ns;
+pub use report::{
+    Death, DesiredState, Ending, LeaveReason, Model, Overrun, RollbackReport, WorkerReport,
+    WorkerState,
+};
 pub use stream::End;
+pub use supervision::{RequestLine, Supervision, Taken};
+pub use turns::{Turn, TurnWatch};
 pub use word::Incarnation;
-pub use worker::{Aborted, Take, WorkerEnd};
+pub use worker_end::{Aborted, Take, WorkerEnd};

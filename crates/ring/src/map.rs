@@ -1,14 +1,14 @@
-//! The memory file and its mapping: the only place that turns offsets into pointers.
+//! The memory file as processes share it: the only place that turns offsets into pointers.
 
 use crate::layout::{
-    ANSWER_BYTES, AREA_BYTES, BODY_BYTES, Control, HEAD_BYTES, MAGIC, REQUEST_BYTES, SLOTS_MAX,
-    SlotCell, SlotIndex, VERSION,
+    ANSWER_BYTES, AREA_BYTES, BODY_BYTES, Control, HEAD_BYTES, MAGIC, REPORT_BYTES, REQUEST_BYTES,
+    SLOTS_MAX, SlotCell, SlotIndex, VERSION,
 };
+use crate::os::{self, Mapping};
 use crate::stream::Window;
 use crate::sync::Ordering;
-use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub enum AttachError {
     /// The system said no.
     #[error("cannot map the ring: {0}")]
     Io(#[from] io::Error),
-    /// Not a ring.
+    /// The file is not a ring.
     #[error("the file descriptor holds no ring (magic {0:#x})")]
     Magic(u64),
     /// A ring of another build.
@@ -30,6 +30,12 @@ pub enum AttachError {
     )]
     Version {
         /// What the header says.
+        found: u32,
+    },
+    /// Another process could shorten the file, and every access beyond its end is a SIGBUS.
+    #[error("the ring's file can still change its size (seals {found:#x})")]
+    Unsealed {
+        /// Its seals, as `F_GET_SEALS` says them.
         found: u32,
     },
     /// Header and file size disagree.
@@ -46,28 +52,16 @@ pub enum AttachError {
 
 /// A mapped ring, shared by the views of one process.
 #[derive(Clone, Debug)]
-pub struct Ring(Arc<Mapping>);
+pub struct Ring(Arc<Shared>);
 
+// All control words are atomics; payload areas are reached through `Area`, whose methods copy and whose callers own the
+// slot by its word.
 #[derive(Debug)]
-struct Mapping {
-    base: NonNull<u8>,
-    bytes: usize,
+struct Shared {
+    memory: Mapping,
     slots: usize,
     file: OwnedFd,
     bell: OwnedFd,
-}
-
-// SAFETY: the mapping is shared between processes anyway. All control words are atomics; payload areas
-// are reached through `Area`, whose methods copy and whose callers own the slot by its word.
-unsafe impl Send for Mapping {}
-// SAFETY: as for Send.
-unsafe impl Sync for Mapping {}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: `base` and `bytes` are what mmap returned and was given; the last view is gone.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
-    }
 }
 
 /// Which part of a slot's payload.
@@ -77,6 +71,7 @@ pub(crate) enum Part {
     Body,
     Head,
     Answer,
+    Report,
 }
 
 impl Part {
@@ -86,18 +81,21 @@ impl Part {
             Part::Body => (REQUEST_BYTES, BODY_BYTES),
             Part::Head => (REQUEST_BYTES + BODY_BYTES, HEAD_BYTES),
             Part::Answer => (REQUEST_BYTES + BODY_BYTES + HEAD_BYTES, ANSWER_BYTES),
+            Part::Report => (AREA_BYTES - REPORT_BYTES, REPORT_BYTES),
         }
     }
+}
+
+const fn bytes_of(slots: usize) -> usize {
+    CONTROL_BYTES + slots * AREA_BYTES
 }
 
 impl Ring {
     /// A new ring for `slots` requests queued or in flight (at most [`SLOTS_MAX`]).
     pub fn create(slots: usize) -> io::Result<Ring> {
         let slots = slots.clamp(1, SLOTS_MAX);
-        let file = memfd(c"samovar-ring")?;
-        let bytes = CONTROL_BYTES + slots * AREA_BYTES;
-        File::from(file.try_clone()?).set_len(bytes as u64)?;
-        let ring = Ring::map(file, eventfd()?, slots)?;
+        let file = os::sealed_memory_file("samovar-ring", bytes_of(slots))?;
+        let ring = Ring::map(file, os::event()?, slots)?;
         ring.seal();
         Ok(ring)
     }
@@ -112,7 +110,8 @@ impl Ring {
 
     /// Maps the ring in `file`, whose front sleeps on the eventfd `bell`.
     pub fn attach(file: OwnedFd, bell: OwnedFd) -> Result<Ring, AttachError> {
-        let found = File::from(file.try_clone().map_err(AttachError::Io)?).metadata()?.len();
+        let found =
+            os::sealed_size(file.as_fd())?.map_err(|found| AttachError::Unsealed { found })?;
         if found < CONTROL_BYTES as u64 {
             return Err(AttachError::Size { found, slots: 0, needed: CONTROL_BYTES });
         }
@@ -124,32 +123,17 @@ impl Ring {
             (found, _) => return Err(AttachError::Magic(found)),
         }
         let slots = header.slots.load(Ordering::Relaxed) as usize;
-        let needed = CONTROL_BYTES + slots.min(SLOTS_MAX) * AREA_BYTES;
+        let needed = bytes_of(slots.min(SLOTS_MAX));
         if slots == 0 || slots > SLOTS_MAX || found < needed as u64 {
             return Err(AttachError::Size { found, slots, needed });
         }
         Ok(Ring::map(file, bell, slots)?)
     }
 
+    /// `file` has room for so many slots, and is sealed.
     fn map(file: OwnedFd, bell: OwnedFd, slots: usize) -> io::Result<Ring> {
-        let bytes = CONTROL_BYTES + slots * AREA_BYTES;
-        // SAFETY: a fresh shared mapping at an address of the kernel's choice; the file is at least `bytes`
-        // long (create sized it, attach compared), so no access beyond its end.
-        let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                file.as_raw_fd(),
-                0,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Ring(Arc::new(Mapping { base, bytes, slots, file, bell })))
+        let memory = Mapping::new(file.as_fd(), bytes_of(slots))?;
+        Ok(Ring(Arc::new(Shared { memory, slots, file, bell })))
     }
 
     /// The memory file, to hand to the worker template.
@@ -169,15 +153,18 @@ impl Ring {
 
     /// Wakes the front whether it sleeps or not.
     pub fn ring_front(&self) {
-        let one = 1u64;
-        // SAFETY: writes eight bytes of a local. A full counter (EAGAIN) is a front that is being woken.
-        unsafe { libc::write(self.0.bell.as_raw_fd(), (&raw const one).cast(), 8) };
+        if !os::add_to_event(self.bell(), 1) {
+            // Nobody counts so far: a worker has written there. The front never reads it (its epoll is
+            // edge-triggered), so it would stay full, and the front deaf.
+            os::empty_event(self.bell());
+            os::add_to_event(self.bell(), 1);
+        }
     }
 
     pub(crate) fn control(&self) -> &Control {
         // SAFETY: the mapping begins with CONTROL_BYTES ≥ size_of::<Control>(), page-aligned; every field is an
         // atomic, so that other processes' writes are no data race and every bit pattern is valid.
-        unsafe { self.0.base.cast::<Control>().as_ref() }
+        unsafe { self.0.memory.base().cast::<Control>().as_ref() }
     }
 
     /// The cells of the slots that have a payload area.
@@ -189,7 +176,8 @@ impl Ring {
         assert!(slot.get() < self.0.slots, "slot {slot:?} is of another ring");
         let (start, len) = part.range();
         // SAFETY: slot < slots (asserted) and a part lies within AREA_BYTES: inside the mapping.
-        let base = unsafe { self.0.base.add(CONTROL_BYTES + slot.get() * AREA_BYTES + start) };
+        let base =
+            unsafe { self.0.memory.base().add(CONTROL_BYTES + slot.get() * AREA_BYTES + start) };
         Area { base, len, _ring: self }
     }
 }
@@ -242,28 +230,27 @@ impl Area<'_> {
     }
 }
 
-/// `CLOCK_MONOTONIC` in nanoseconds: the same clock in every process of the machine.
-pub fn monotonic_ns() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: fills a local; the clock always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
 
-fn memfd(name: &std::ffi::CStr) -> io::Result<OwnedFd> {
-    // SAFETY: a NUL-terminated name, no other pointers.
-    owned(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) })
-}
-
-fn eventfd() -> io::Result<OwnedFd> {
-    // SAFETY: no pointers.
-    owned(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) })
-}
-
-fn owned(fd: libc::c_int) -> io::Result<OwnedFd> {
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
+    #[test]
+    fn the_size_of_a_ring_is_sealed_and_no_other_is_attached() {
+        let ring = Ring::create(2).expect("memory");
+        let file = ring.file().try_clone_to_owned().expect("a descriptor");
+        assert!(File::from(file.try_clone().expect("a descriptor")).set_len(0).is_err());
+        let bell = || os::event().expect("a descriptor");
+        assert!(Ring::attach(file, bell()).is_ok());
+        let open = os::memory_file("open", bytes_of(2)).expect("memory");
+        assert!(matches!(Ring::attach(open, bell()), Err(AttachError::Unsealed { found: 0 })));
     }
-    // SAFETY: the system call has just made it, nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+
+    #[test]
+    fn a_bell_that_somebody_has_filled_rings_all_the_same() {
+        let ring = Ring::create(1).expect("memory");
+        assert!(os::add_to_event(ring.bell(), u64::MAX - 1));
+        ring.ring_front();
+        assert_eq!(os::empty_event(ring.bell()), 1, "an edge came after the counter was full");
+    }
 }

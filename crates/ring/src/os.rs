@@ -1,74 +1,174 @@
-//! The system calls below the protocol: futex to wait and wake, eventfd to wake the front.
+//! The system calls below the protocol: a memory file and its mapping, futexes to wait and wake, an eventfd for the
+//! front, the clock.
 //!
-//! Under loom both become model operations, so that lost wake-ups show as deadlocks.
+//! They go through rustix, which calls the kernel itself: neither libc's state (a worker's is put back by a rollback) nor
+//! the functions that the worker interposes are on the way. Under loom futexes become model operations, so that lost
+//! wake-ups show as deadlocks.
 
-use crate::sync::{AtomicU32, Ordering};
-use std::time::Duration;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fs::{
+    MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, ftruncate, memfd_create,
+};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
 
-/// Sleeps while `word` holds `expected`, at most for `limit`; wakes may be spurious.
+#[cfg(loom)]
+pub(crate) use modelled::{futex_wait, futex_wake, parent};
 #[cfg(not(loom))]
-pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, limit: Duration) {
-    let _ = Ordering::SeqCst;
-    let limit = libc::timespec {
-        tv_sec: libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX),
-        tv_nsec: libc::c_long::from(limit.subsec_nanos()),
-    };
-    // SAFETY: `word` lives in a mapping that outlives the call; the kernel only reads it. FUTEX_WAIT
-    // without the private flag, because the sleeper and the waker are different processes.
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            std::ptr::from_ref(word).cast::<u32>(),
-            libc::FUTEX_WAIT,
-            expected,
-            &raw const limit,
-            0,
-            0,
-        );
+pub(crate) use real::{futex_wait, futex_wake, parent};
+
+/// Whoever runs as this user can open the file through /proc: its size stays what it is.
+const SIZE_SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
+
+/// A memory file of `bytes`, whose size nobody can change any more.
+pub(crate) fn sealed_memory_file(name: &str, bytes: usize) -> io::Result<OwnedFd> {
+    let file = memory_file(name, bytes)?;
+    fcntl_add_seals(&file, SIZE_SEALS)?;
+    Ok(file)
+}
+
+/// One whose size is not sealed yet.
+pub(crate) fn memory_file(name: &str, bytes: usize) -> io::Result<OwnedFd> {
+    let file = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    ftruncate(&file, bytes as u64)?;
+    Ok(file)
+}
+
+/// The size of a file that cannot change it any more. Err: the seals that it has instead.
+pub(crate) fn sealed_size(file: BorrowedFd<'_>) -> io::Result<Result<u64, u32>> {
+    // Before its size is looked at.
+    let seals = fcntl_get_seals(file)?;
+    if !seals.contains(SIZE_SEALS) {
+        return Ok(Err(seals.bits()));
+    }
+    Ok(Ok(rustix::fs::fstat(file)?.st_size.cast_unsigned()))
+}
+
+/// Memory that processes share, mapped until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the mapping is shared between processes anyway: whoever makes a reference of `base` sees to what may lie there.
+unsafe impl Send for Mapping {}
+// SAFETY: as for Send.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// The first `bytes` of `file`, which is at least so long and stays so.
+    pub(crate) fn new(file: BorrowedFd<'_>, bytes: usize) -> io::Result<Mapping> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a fresh mapping at an address of the kernel's choice.
+        let base = unsafe {
+            mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, file.as_fd(), 0)
+        }?;
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Mapping { base, bytes })
+    }
+
+    /// Where it begins: at a page.
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
     }
 }
 
-/// Wakes one sleeper of `word`.
-#[cfg(not(loom))]
-pub(crate) fn futex_wake(word: &AtomicU32) {
-    // SAFETY: `word` lives in a mapping that outlives the call; the kernel uses the address as a key.
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            std::ptr::from_ref(word).cast::<u32>(),
-            libc::FUTEX_WAKE,
-            1,
-            0,
-            0,
-            0,
-        );
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: what mmap returned and was given; whoever borrows from it is gone. It cannot fail for such a range.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
 
-/// The model's kernel: one lock and one condition for all futexes.
+/// An eventfd at 0 that does not block.
+pub(crate) fn event() -> io::Result<OwnedFd> {
+    Ok(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?)
+}
+
+/// Adds `count` to an eventfd; false: it is full.
+pub(crate) fn add_to_event(event: BorrowedFd<'_>, count: u64) -> bool {
+    rustix::io::write(event, &count.to_ne_bytes()) == Ok(8)
+}
+
+/// Takes all that was added to an eventfd.
+pub(crate) fn empty_event(event: BorrowedFd<'_>) -> u64 {
+    let mut count = [0; 8];
+    match rustix::io::read(event, &mut count) {
+        Ok(_) => u64::from_ne_bytes(count),
+        Err(_) => 0,
+    }
+}
+
+/// `CLOCK_MONOTONIC` in nanoseconds: the same clock in every process of the machine.
+pub fn monotonic_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // libc's, because rustix looks for the vDSO at its first use and notes it in a static: a rollback forgets that.
+    // SAFETY: fills a local; the clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
+#[cfg(not(loom))]
+mod real {
+    use rustix::io::Errno;
+    use rustix::process::{Pid, getppid};
+    use rustix::thread::futex::{Flags, Timespec, wait, wake};
+    use std::sync::atomic::AtomicU32;
+    use std::time::Duration;
+
+    /// Sleeps while `word` holds `expected`, at most for `limit`; wakes may be spurious. False: `limit` was over.
+    ///
+    /// Not private to the process: the sleeper and the waker are different ones.
+    pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, limit: Duration) -> bool {
+        // A limit beyond what the kernel counts is none.
+        let limit = Timespec::try_from(limit).ok();
+        wait(word, Flags::empty(), expected, limit.as_ref()) != Err(Errno::TIMEDOUT)
+    }
+
+    /// Wakes one sleeper of `word`.
+    pub(crate) fn futex_wake(word: &AtomicU32) {
+        // Fails for addresses that are none only.
+        let _ = wake(word, Flags::empty(), 1);
+    }
+
+    /// The process that this one is a child of.
+    pub(crate) fn parent() -> i32 {
+        Pid::as_raw(getppid())
+    }
+}
+
+/// The model's kernel: one lock and one condition for all futexes, and processes that live for ever.
 ///
 /// Waiting has no limit here, so that a lost wake-up shows as a deadlock instead of a second's delay.
 #[cfg(loom)]
-mod kernel {
+mod modelled {
+    use crate::sync::{AtomicU32, Ordering};
     use loom::sync::{Condvar, Mutex};
+    use std::time::Duration;
 
     loom::lazy_static! {
-        pub(super) static ref SLEEPERS: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
+        static ref SLEEPERS: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
     }
-}
 
-#[cfg(loom)]
-pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, _limit: Duration) {
-    let (lock, condition) = &*kernel::SLEEPERS;
-    let guard = lock.lock().expect("the model does not panic under the lock");
-    if word.load(Ordering::SeqCst) == expected {
-        drop(condition.wait(guard));
+    pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, _limit: Duration) -> bool {
+        let (lock, condition) = &*SLEEPERS;
+        let guard = lock.lock().expect("the model does not panic under the lock");
+        if word.load(Ordering::SeqCst) == expected {
+            drop(condition.wait(guard));
+        }
+        true
     }
-}
 
-#[cfg(loom)]
-pub(crate) fn futex_wake(_word: &AtomicU32) {
-    let (lock, condition) = &*kernel::SLEEPERS;
-    drop(lock.lock().expect("the model does not panic under the lock"));
-    condition.notify_all();
+    pub(crate) fn futex_wake(_word: &AtomicU32) {
+        let (lock, condition) = &*SLEEPERS;
+        drop(lock.lock().expect("the model does not panic under the lock"));
+        condition.notify_all();
+    }
+
+    pub(crate) fn parent() -> i32 {
+        1
+    }
 }

@@ -4,21 +4,22 @@
 //! head is a hint that anybody may advance past an entry whose slot is no longer queued, and a
 //! worker that dies between taking the slot and advancing the head hinders nobody.
 
-use crate::layout::{QUEUE_LEN, SLOTS_MAX, SlotCell, SlotIndex};
+use crate::layout::{CacheLine, QUEUE_LEN, SLOTS_MAX, SlotCell, SlotIndex};
 use crate::sync::{AtomicU64, Ordering};
 use crate::word::Incarnation;
+use std::mem::offset_of;
 
 /// Slot (12 bits), generation (32), order of submission over all lanes (20).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry(u64);
+pub(crate) struct QueueEntry(u64);
 
 const ORDER_BITS: u32 = 20;
 
-impl Entry {
+impl QueueEntry {
     /// `order` counts submissions over all lanes, modulo 2²⁰.
-    pub(crate) fn new(slot: SlotIndex, generation: u32, order: u32) -> Entry {
+    pub(crate) fn new(slot: SlotIndex, generation: u32, order: u32) -> QueueEntry {
         let order = u64::from(order) & ((1 << ORDER_BITS) - 1);
-        Entry(slot.get() as u64 | u64::from(generation) << 12 | order << 44)
+        QueueEntry(slot.get() as u64 | u64::from(generation) << 12 | order << 44)
     }
 
     /// The slot; `None` where another process wrote garbage.
@@ -36,7 +37,7 @@ impl Entry {
     }
 
     /// Whether it was submitted before `other`; right while fewer than 2¹⁹ requests lie between them.
-    pub(crate) fn is_before(self, other: Entry) -> bool {
+    pub(crate) fn is_before(self, other: QueueEntry) -> bool {
         let distance = other.order().wrapping_sub(self.order()) & ((1 << ORDER_BITS) - 1);
         distance != 0 && distance < 1 << (ORDER_BITS - 1)
     }
@@ -46,42 +47,42 @@ impl Entry {
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct Queue {
-    tail: crate::layout::Line<AtomicU64>,
-    head: crate::layout::Line<AtomicU64>,
+    tail: CacheLine<AtomicU64>,
+    head: CacheLine<AtomicU64>,
     entries: [AtomicU64; QUEUE_LEN],
 }
 
 impl Queue {
+    pub(crate) const TAIL_AT: usize = offset_of!(Queue, tail);
+    pub(crate) const HEAD_AT: usize = offset_of!(Queue, head);
+    pub(crate) const ENTRIES_AT: usize = offset_of!(Queue, entries);
+
     #[cfg(loom)]
     pub(crate) fn new() -> Queue {
         Queue {
-            tail: crate::layout::Line(AtomicU64::new(0)),
-            head: crate::layout::Line(AtomicU64::new(0)),
+            tail: CacheLine(AtomicU64::new(0)),
+            head: CacheLine(AtomicU64::new(0)),
             entries: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
 
     /// Front: appends at `tail`, its private position. PAIRS WITH `oldest` (Acquire on `tail`).
-    pub(crate) fn push(&self, tail: u64, entry: Entry) {
+    pub(crate) fn push(&self, tail: u64, entry: QueueEntry) {
         self.entry_at(tail).store(entry.0, Ordering::Relaxed);
         self.tail.0.store(tail + 1, Ordering::SeqCst);
     }
 
     /// Front: whether an entry fits at `tail`; passes stale entries at the head first.
     ///
-    /// A head beyond the tail (no honest worker writes that) is put back to the tail; requests it
-    /// skipped are queued again by the front's tick.
+    /// The requests that a mended head skips are queued again by the front's tick.
     pub(crate) fn has_room(&self, tail: u64, slots: &[SlotCell]) -> bool {
+        self.mend(tail);
         for _ in 0..QUEUE_LEN {
             let head = self.head.0.load(Ordering::Acquire);
-            if head > tail {
-                self.head.0.store(tail, Ordering::SeqCst);
+            if between(head, tail).is_none_or(|entries| entries < QUEUE_LEN as u64) {
                 return true;
             }
-            if tail - head < QUEUE_LEN as u64 {
-                return true;
-            }
-            let entry = Entry(self.entry_at(head).load(Ordering::Acquire));
+            let entry = QueueEntry(self.entry_at(head).load(Ordering::Acquire));
             if is_queued(entry, slots) {
                 return false;
             }
@@ -90,26 +91,43 @@ impl Queue {
         false
     }
 
+    /// Front: what no honest process writes is put right: another tail than its own, a head that is further from it than
+    /// there are entries.
+    pub(crate) fn mend(&self, tail: u64) {
+        if self.tail.0.load(Ordering::Relaxed) != tail {
+            self.tail.0.store(tail, Ordering::SeqCst);
+        }
+        if between(self.head.0.load(Ordering::Acquire), tail).is_none() {
+            self.head.0.store(tail, Ordering::SeqCst);
+        }
+    }
+
     /// Entries between head and tail, stale ones included: a hint.
     pub(crate) fn pending(&self) -> u64 {
-        let head = self.head.0.load(Ordering::SeqCst);
-        self.tail.0.load(Ordering::SeqCst).saturating_sub(head)
+        self.standing().map_or(0, |(_, entries)| entries)
     }
 
     /// Worker: the entry at the head and its position.
-    pub(crate) fn oldest(&self) -> Option<(u64, Entry)> {
-        let head = self.head.0.load(Ordering::Acquire);
-        if head >= self.tail.0.load(Ordering::Acquire) {
-            return None;
-        }
-        Some((head, Entry(self.entry_at(head).load(Ordering::Acquire))))
+    pub(crate) fn oldest(&self) -> Option<(u64, QueueEntry)> {
+        let (head, _) = self.standing().filter(|(_, entries)| *entries > 0)?;
+        Some((head, QueueEntry(self.entry_at(head).load(Ordering::Acquire))))
+    }
+
+    /// The head, and how many entries there are from it. None where one of head and tail is garbage.
+    fn standing(&self) -> Option<(u64, u64)> {
+        let look = || {
+            let head = self.head.0.load(Ordering::SeqCst);
+            between(head, self.tail.0.load(Ordering::SeqCst)).map(|entries| (head, entries))
+        };
+        // Whoever is held up between the two loads may find them far apart. Once, not twice.
+        look().or_else(look)
     }
 
     /// Worker: takes the slot of `entry` and passes the entry. `None`: another was faster, or it was withdrawn.
     pub(crate) fn take(
         &self,
         at: u64,
-        entry: Entry,
+        entry: QueueEntry,
         slots: &[SlotCell],
         worker: Incarnation,
     ) -> Option<SlotIndex> {
@@ -130,7 +148,13 @@ impl Queue {
     }
 }
 
-fn is_queued(entry: Entry, slots: &[SlotCell]) -> bool {
+/// Entries from `head` to `tail`, which reach at most [`QUEUE_LEN`]: what says otherwise is garbage, and a worker that
+/// believed it would look for its next request until the end of time.
+fn between(head: u64, tail: u64) -> Option<u64> {
+    tail.checked_sub(head).filter(|entries| *entries <= QUEUE_LEN as u64)
+}
+
+fn is_queued(entry: QueueEntry, slots: &[SlotCell]) -> bool {
     let Some(cell) = entry.slot().and_then(|s| slots.get(s.get())) else { return false };
     let now = cell.word.0.load();
     now.state() == Some(crate::word::State::Queued) && now.generation() == entry.generation()
@@ -140,14 +164,22 @@ fn is_queued(entry: Entry, slots: &[SlotCell]) -> bool {
 mod tests {
     use super::*;
 
-    fn entry(order: u32) -> Entry {
-        Entry::new(SlotIndex::new(5, 16).expect("5 of 16"), 0xffff_fffe, order)
+    fn entry(order: u32) -> QueueEntry {
+        QueueEntry::new(SlotIndex::new(5, 16).expect("5 of 16"), 0xffff_fffe, order)
     }
 
     #[test]
     fn an_entry_keeps_its_parts() {
         assert_eq!(entry(3).slot().map(SlotIndex::get), Some(5));
         assert_eq!(entry(3).generation(), 0xffff_fffe);
+    }
+
+    #[test]
+    fn a_distance_that_nobody_wrote_is_none() {
+        let full = QUEUE_LEN as u64;
+        let given = [(0, 0), (7, 7 + full), (7, 8 + full), (8, 7), (0, u64::MAX), (u64::MAX, 0)];
+        let found = given.map(|(head, tail)| between(head, tail));
+        assert_eq!(found, [Some(0), Some(full), None, None, None, None]);
     }
 
     #[test]

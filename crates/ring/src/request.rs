@@ -1,65 +1,69 @@
 //! The request head as it lies in a slot: a fixed struct, a header table, then the strings.
 //!
 //! Every string is followed by a NUL that its length does not count, because PHP's request fields are C
-//! strings. `crates/worker/csrc/request.h` mirrors [`Head`] and [`Header`]; both sides assert the sizes.
+//! strings. C's view of these structs, `crates/worker/csrc/ring.h`, is written from here (`mirror.rs`).
 
 use crate::layout::REQUEST_BYTES;
+use crate::mirror::mirrored;
+use std::mem::offset_of;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// A string: offset from the start of the request area, and length without its NUL.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Str {
-    off: u32,
-    len: u32,
+mirrored! {
+    /// A string: offset from the start of the request area, and length without its NUL.
+    pub struct Str {
+        off: u32,
+        len: u32,
+    }
 }
 
-/// Name and value of one header, as it came.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Header {
-    name: Str,
-    value: Str,
+mirrored! {
+    /// Name and value of one header, as it came.
+    pub struct Header {
+        name: Str,
+        value: Str,
+    }
 }
 
 /// The request was made over TLS (or a trusted proxy says so).
 pub const FLAG_HTTPS: u32 = 1;
 /// The target script is the front controller.
 pub const FLAG_APP: u32 = 2;
+/// Somebody reads what the worker says of the request beside its usage.
+pub const FLAG_LEDGER: u32 = 4;
 
-/// The fixed part. Offset 0 means absent for the optional strings.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Head {
-    method: Str,
-    target: Str,
-    query: Str,
-    protocol: Str,
-    script_filename: Str,
-    script_name: Str,
-    document_uri: Str,
-    path_info: Str,
-    document_root: Str,
-    server_name: Str,
-    server_addr: Str,
-    remote_addr: Str,
-    request_id: Str,
-    content_type: Str,
-    cookie: Str,
-    authorization: Str,
-    content_length: i64,
-    server_port: u32,
-    remote_port: u32,
-    flags: u32,
-    headers: u32,
-    headers_off: u32,
-    pad: u32,
+mirrored! {
+    /// The fixed part. Offset 0 means absent for the optional strings.
+    pub struct Head {
+        method: Str,
+        target: Str,
+        query: Str,
+        protocol: Str,
+        script_filename: Str,
+        script_name: Str,
+        document_uri: Str,
+        path_info: Str,
+        document_root: Str,
+        server_name: Str,
+        server_addr: Str,
+        remote_addr: Str,
+        request_id: Str,
+        content_type: Str,
+        cookie: Str,
+        authorization: Str,
+        /// -1: none
+        content_length: i64,
+        server_port: u32,
+        remote_port: u32,
+        flags: u32,
+        headers: u32,
+        headers_off: u32,
+        /// Further variables of the request, behind the headers in their table.
+        variables: u32,
+    }
 }
 
-const _: () = assert!(size_of::<Head>() == 16 * 8 + 8 + 6 * 4);
-const _: () = assert!(size_of::<Header>() == 16);
-
 /// What the front tells PHP about a request. Bytes, because HTTP does not promise UTF-8.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestHead<'a> {
     /// `REQUEST_METHOD`.
     pub method: &'a [u8],
@@ -108,10 +112,48 @@ pub struct RequestHead<'a> {
 #[error("the request head does not fit {REQUEST_BYTES} bytes")]
 pub struct TooLarge;
 
+/// Room in the header table before it has to grow.
+const HEADERS_USUAL: usize = 32;
+/// What of a method or a target is logged, bytes.
+const LOGGED_BYTES_MAX: usize = 512;
+
+/// Method, target and id of an encoded head that may be garbage: `read` appends that many bytes at that offset.
+pub(crate) fn line_of(read: impl Fn(usize, usize, &mut Vec<u8>)) -> [String; 3] {
+    [offset_of!(Head, method), offset_of!(Head, target), offset_of!(Head, request_id)]
+        .map(|field| text_of(field, &read))
+}
+
+/// The script's name of an encoded head that may be garbage.
+pub(crate) fn script_of(read: impl Fn(usize, usize, &mut Vec<u8>)) -> String {
+    text_of(offset_of!(Head, script_name), &read)
+}
+
+fn text_of(field: usize, read: &impl Fn(usize, usize, &mut Vec<u8>)) -> String {
+    let mut bytes = Vec::new();
+    read(field, size_of::<Str>(), &mut bytes);
+    let at = Str::read_from_bytes(&bytes).unwrap_or_default();
+    let (off, len) = (at.off as usize, (at.len as usize).min(LOGGED_BYTES_MAX));
+    bytes.clear();
+    if off.saturating_add(len) <= REQUEST_BYTES {
+        read(off, len, &mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// Encodes `head` and `headers` into `out`, replacing what it holds.
 pub fn encode<'a>(
     head: &RequestHead<'_>,
     headers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+    out: &mut Vec<u8>,
+) -> Result<(), TooLarge> {
+    encode_with(head, headers, [], out)
+}
+
+/// The same with variables that `$_SERVER` gets besides, by their names there.
+pub fn encode_with<'a>(
+    head: &RequestHead<'_>,
+    headers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+    variables: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
     out: &mut Vec<u8>,
 ) -> Result<(), TooLarge> {
     out.clear();
@@ -140,20 +182,78 @@ pub fn encode<'a>(
         flags: head.flags,
         ..Head::default()
     };
-    let mut table = Vec::with_capacity(32 * size_of::<Header>());
+    let mut table = Vec::with_capacity(HEADERS_USUAL);
     for (name, value) in headers {
-        fixed.headers += 1;
-        put_header(&mut table, Header { name: strings.put(name), value: strings.put(value) });
+        table.push(Header { name: strings.put(name), value: strings.put(value) });
+    }
+    let headers = table.len();
+    for (name, value) in variables {
+        table.push(Header { name: strings.put(name), value: strings.put(value) });
     }
     let full = strings.full;
     out.resize(out.len().next_multiple_of(8), 0);
-    fixed.headers_off = out.len() as u32;
-    out.extend_from_slice(&table);
+    (fixed.headers, fixed.headers_off) = (headers as u32, out.len() as u32);
+    fixed.variables = (table.len() - headers) as u32;
+    out.extend_from_slice(table.as_bytes());
     if full || out.len() > REQUEST_BYTES {
         return Err(TooLarge);
     }
-    put_head(out, &fixed);
+    out[..size_of::<Head>()].copy_from_slice(fixed.as_bytes());
     Ok(())
+}
+
+/// Names and values, in their order.
+pub type Headers<'a> = Vec<(&'a [u8], &'a [u8])>;
+
+/// Reads the variables that [`encode_with`] wrote. `None`: it did not write that.
+pub fn decode_variables(area: &[u8]) -> Option<Headers<'_>> {
+    let (fixed, _) = Head::read_from_prefix(area).ok()?;
+    let all = fixed.headers.checked_add(fixed.variables)?;
+    let mut table = read_table(area, fixed.headers_off, all)?;
+    Some(table.split_off(fixed.headers as usize))
+}
+
+fn read_table(area: &[u8], at: u32, entries: u32) -> Option<Headers<'_>> {
+    let string = |at: Str| area.get(at.off as usize..)?.get(..at.len as usize);
+    let mut table = area.get(at as usize..)?;
+    let mut headers = Headers::new();
+    for _ in 0..entries {
+        let (header, rest) = Header::read_from_prefix(table).ok()?;
+        headers.push((string(header.name)?, string(header.value)?));
+        table = rest;
+    }
+    Some(headers)
+}
+
+/// Reads what [`encode`] wrote: head and headers. `None`: it did not write that. PHP reads the same by its own functions.
+pub fn decode(area: &[u8]) -> Option<(RequestHead<'_>, Headers<'_>)> {
+    let (fixed, _) = Head::read_from_prefix(area).ok()?;
+    let string = |at: Str| area.get(at.off as usize..)?.get(..at.len as usize);
+    let optional = |at: Str| if at.off == 0 { Some(None) } else { string(at).map(Some) };
+    let headers = read_table(area, fixed.headers_off, fixed.headers)?;
+    let head = RequestHead {
+        method: string(fixed.method)?,
+        target: string(fixed.target)?,
+        query: string(fixed.query)?,
+        protocol: string(fixed.protocol)?,
+        script_filename: string(fixed.script_filename)?,
+        script_name: string(fixed.script_name)?,
+        document_uri: string(fixed.document_uri)?,
+        path_info: string(fixed.path_info)?,
+        document_root: string(fixed.document_root)?,
+        server_name: string(fixed.server_name)?,
+        server_addr: string(fixed.server_addr)?,
+        remote_addr: string(fixed.remote_addr)?,
+        request_id: string(fixed.request_id)?,
+        content_type: optional(fixed.content_type)?,
+        cookie: optional(fixed.cookie)?,
+        authorization: optional(fixed.authorization)?,
+        content_length: u64::try_from(fixed.content_length).ok(),
+        server_port: u16::try_from(fixed.server_port).ok()?,
+        remote_port: u16::try_from(fixed.remote_port).ok()?,
+        flags: fixed.flags,
+    };
+    Some((head, headers))
 }
 
 struct Strings<'a> {
@@ -178,33 +278,10 @@ impl Strings<'_> {
     }
 }
 
-fn put_header(table: &mut Vec<u8>, header: Header) {
-    for number in [header.name.off, header.name.len, header.value.off, header.value.len] {
-        table.extend_from_slice(&number.to_ne_bytes());
-    }
-}
-
-fn put_head(out: &mut [u8], head: &Head) {
-    // SAFETY: `Head` is repr(C) of integers without padding (the size is asserted above), so all its bytes are
-    // initialised and may be read.
-    let bytes = unsafe {
-        std::slice::from_raw_parts(std::ptr::from_ref(head).cast::<u8>(), size_of::<Head>())
-    };
-    out[..bytes.len()].copy_from_slice(bytes);
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-
-    fn word(bytes: &[u8], at: usize) -> usize {
-        u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes")) as usize
-    }
-    fn string(bytes: &[u8], at: usize) -> &[u8] {
-        let (off, len) = (word(bytes, at), word(bytes, at + 4));
-        assert_eq!(bytes[off + len], 0, "every string ends with NUL");
-        &bytes[off..off + len]
-    }
+    use proptest::prelude::*;
 
     #[test]
     fn what_is_encoded_can_be_found_again() {
@@ -215,16 +292,59 @@ mod tests {
             content_length: Some(3),
             ..RequestHead::default()
         };
+        let headers: [(&[u8], &[u8]); 2] = [(b"x-one", b"1"), (b"x-two", b"")];
         let mut out = Vec::new();
-        encode(&head, [(&b"x-one"[..], &b"1"[..]), (b"x-two", b"")], &mut out).unwrap();
-        assert_eq!(string(&out, 0), b"POST");
-        assert_eq!(string(&out, 8), b"/a?b=c");
-        assert_eq!(string(&out, 13 * 8), b"text/plain");
-        assert_eq!(word(&out, 14 * 8), 0, "no cookie");
-        let at = word(&out, 16 * 8 + 8 + 16);
-        assert_eq!(at % 8, 0);
-        assert_eq!((string(&out, at), string(&out, at + 8)), (&b"x-one"[..], &b"1"[..]));
-        assert_eq!((string(&out, at + 16), string(&out, at + 24)), (&b"x-two"[..], &b""[..]));
+        encode(&head, headers, &mut out).unwrap();
+        assert_eq!(decode(&out), Some((head, headers.to_vec())));
+        let (fixed, _) = Head::read_from_prefix(&out).unwrap();
+        assert_eq!(fixed.headers_off % 8, 0);
+        for at in [fixed.method, fixed.target, fixed.query, fixed.content_type] {
+            assert_eq!(out[(at.off + at.len) as usize], 0, "every string ends with NUL");
+        }
+    }
+
+    #[test]
+    fn variables_follow_the_headers() {
+        let headers: [(&[u8], &[u8]); 1] = [(b"x-one", b"1")];
+        let variables: [(&[u8], &[u8]); 2] = [(b"SSL_CLIENT_VERIFY", b"NONE"), (b"A", b"")];
+        let mut out = Vec::new();
+        encode_with(&RequestHead::default(), headers, variables, &mut out).unwrap();
+        assert_eq!(decode(&out).map(|(_, found)| found), Some(headers.to_vec()));
+        assert_eq!(decode_variables(&out), Some(variables.to_vec()));
+        encode(&RequestHead::default(), headers, &mut out).unwrap();
+        assert_eq!(decode_variables(&out), Some(vec![]));
+    }
+
+    proptest! {
+        #[test]
+        fn any_request_comes_out_as_it_went_in(
+            [target, query, cookie] in any::<[Vec<u8>; 3]>(),
+            has_cookie: bool,
+            headers in prop::collection::vec(any::<[Vec<u8>; 2]>(), 0..40),
+            length in prop::option::of(0..i64::MAX as u64),
+            [server_port, remote_port]: [u16; 2],
+            flags: u32,
+        ) {
+            let cookie = has_cookie.then_some(&cookie[..]);
+            let head = RequestHead {
+                target: &target, query: &query, cookie,
+                content_length: length, server_port, remote_port, flags,
+                ..RequestHead::default()
+            };
+            let headers: Vec<_> = headers.iter().map(|[n, v]| (&n[..], &v[..])).collect();
+            let mut out = Vec::new();
+            encode(&head, headers.iter().copied(), &mut out).unwrap();
+            prop_assert_eq!(decode(&out), Some((head, headers)));
+        }
+
+        #[test]
+        fn garbage_is_no_request_or_one_within_the_area(area: Vec<u8>) {
+            let _ = (decode(&area), decode_variables(&area));
+            let read = |at, len, out: &mut Vec<u8>| {
+                out.extend((at..at + len).map(|i| area.get(i).copied().unwrap_or(0)));
+            };
+            let _ = line_of(read);
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! keeps its own position in private memory and publishes it; it reads only the other's. Whoever
 //! does not trust the other side (the front) gets [`Corrupt`] instead of an offset out of bounds.
 
+use crate::codes::codes;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The shared positions of one byte stream.
@@ -16,15 +17,16 @@ pub(crate) struct Stream {
     _pad: u32,
 }
 
-/// How a stream ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// More may come.
-    Open,
-    /// All bytes are written.
-    Complete,
-    /// The writer gave up; what was written is not all.
-    Aborted,
+codes! {
+    /// How a stream ends.
+    pub enum End {
+        /// More may come.
+        Open = 0, "open";
+        /// All bytes are written.
+        Complete = 1, "complete";
+        /// The writer gave up; what was written is not all.
+        Aborted = 2, "aborted";
+    }
 }
 
 /// The other side published a position that cannot be.
@@ -62,16 +64,13 @@ impl Stream {
 
     /// Writer: no more bytes. Publish the last position first.
     pub(crate) fn publish_end(&self, end: End) {
-        self.end.store(end as u32, Ordering::SeqCst);
+        self.end.store(end.code(), Ordering::SeqCst);
     }
 
     /// Reader: how the stream ends. Read it *before* [`Self::readable`], so that "complete and empty" is final.
     pub(crate) fn end(&self) -> End {
-        match self.end.load(Ordering::SeqCst) {
-            0 => End::Open,
-            1 => End::Complete,
-            _ => End::Aborted,
-        }
+        // Garbage: not all has come.
+        End::from_code(self.end.load(Ordering::SeqCst)).unwrap_or(End::Aborted)
     }
 
     /// Reader at `position`: how many bytes may be read.

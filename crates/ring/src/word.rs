@@ -18,46 +18,33 @@
 //! The generation counts the uses of the slot. It makes a stale queue entry or a late transition
 //! of a worker that was thought dead fail instead of hitting the next request.
 
+use crate::codes::codes;
 use crate::sync::{AtomicU64, Ordering};
 
-/// What may be done with a slot, and by whom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum State {
-    /// Unused; the front's.
-    Free = 0,
-    /// The front writes a request into it.
-    Filling = 1,
-    /// Waits for a worker.
-    Queued = 2,
-    /// A worker runs the request; nothing of the answer is published.
-    Taken = 3,
-    /// The answer's head is published; body bytes follow.
-    Answering = 4,
-    /// The worker is done with the slot; the front delivers and releases.
-    Answered = 5,
-    /// The client is gone or the deadline passed; the worker has not noticed yet.
-    Cancelled = 6,
-    /// Its worker died.
-    Orphaned = 7,
+codes! {
+    /// What may be done with a slot, and by whom.
+    pub(crate) enum State {
+        /// Unused: the front may fill it.
+        Free = 0, "free";
+        /// The front writes a request into it.
+        Filling = 1, "filling";
+        /// Waits for a worker.
+        Queued = 2, "queued";
+        /// A worker runs the request; nothing of the answer is published.
+        Taken = 3, "taken";
+        /// The answer's head is published; body bytes follow.
+        Answering = 4, "answering";
+        /// The worker is done with the slot; the front delivers and releases.
+        Answered = 5, "answered";
+        /// The client is gone or the deadline passed; the worker has not noticed yet.
+        Cancelled = 6, "cancelled";
+        /// The worker that had it died.
+        Orphaned = 7, "orphaned";
+    }
 }
 
 impl State {
-    fn from_bits(bits: u64) -> Option<State> {
-        Some(match bits {
-            0 => State::Free,
-            1 => State::Filling,
-            2 => State::Queued,
-            3 => State::Taken,
-            4 => State::Answering,
-            5 => State::Answered,
-            6 => State::Cancelled,
-            7 => State::Orphaned,
-            _ => return None,
-        })
-    }
-
-    fn is_workers(self) -> bool {
+    pub(crate) fn is_workers(self) -> bool {
         matches!(self, State::Taken | State::Answering | State::Cancelled)
     }
 }
@@ -96,12 +83,12 @@ pub(crate) struct Value(u64);
 
 impl Value {
     fn new(state: State, owner: u32, generation: u32) -> Value {
-        Value(state as u64 | u64::from(owner) << 8 | u64::from(generation) << 32)
+        Value(u64::from(state.code()) | u64::from(owner) << 8 | u64::from(generation) << 32)
     }
 
     /// `None` if another process wrote something that is no state.
     pub(crate) fn state(self) -> Option<State> {
-        State::from_bits(self.0 & 0xff)
+        State::from_code((self.0 & 0xff) as u32)
     }
 
     /// The incarnation in the word, 0 for none.

@@ -7,7 +7,7 @@ use std::time::Duration;
 pub(crate) struct Backoff {
     /// The wait after a second short life; doubles with each further one.
     pub(crate) min: Duration,
-    /// Longest wait.
+    /// The longest wait, however many lives were short.
     pub(crate) max: Duration,
 }
 

@@ -1,19 +1,16 @@
-//! Console workers (`[[worker]]`): `places` decides, this does what it says: forks through the template, signals, and what console workers print.
+//! Console workers (`[[console]]`): `places` decides, this does what it says: forks through the template, signals, and what console workers print.
 
 mod places;
 
-pub use places::{Console, ConsoleState};
+pub use places::ConsoleState;
 
+use crate::end::describe;
 use crate::os;
-use crate::run::describe;
+use crate::settings::ConsoleSettings;
 use crate::template::Template;
-use places::{Action, Places};
+use places::{Action, ConsolePlaces};
+use samovar_log::{Intake, Speaker, Voice};
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
@@ -22,23 +19,21 @@ pub const OUTPUT_TARGET: &str = "samovar::worker";
 
 /// A longer line is logged in pieces.
 const LINE_BYTES_MAX: usize = 8 << 10;
-/// How often a reader asks whether its process has ended: a child of it may hold the pipe open.
-const OUTPUT_TICK: Duration = Duration::from_millis(500);
 /// Between two looks at the memory of the processes.
 const MEMORY_TICK: Duration = Duration::from_secs(1);
 
 /// One console worker, for `samovar status`.
 #[derive(Clone, Debug)]
 pub struct ConsoleLine {
-    /// Of its command.
+    /// The command's name.
     pub name: String,
     /// 0: there is no process.
     pub pid: i32,
-    /// What it does.
+    /// What the process does.
     pub state: ConsoleState,
     /// Processes of this place that have ended and were replaced.
     pub restarts: u64,
-    /// Resident memory, bytes.
+    /// Resident memory of the process, bytes.
     pub rss_bytes: u64,
     /// Time since the fork.
     pub age: Duration,
@@ -46,14 +41,14 @@ pub struct ConsoleLine {
 
 /// What is known without asking the system: taken under a lock, looked up outside of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct ConsoleSnapshot {
     name: String,
     state: ConsoleState,
     process: Option<(i32, Instant)>,
     restarts: u64,
 }
 
-impl Entry {
+impl ConsoleSnapshot {
     pub(crate) fn has_process(&self) -> bool {
         self.process.is_some()
     }
@@ -72,30 +67,23 @@ impl Entry {
 
 /// The console workers and their output.
 pub(crate) struct Consoles {
-    machine: Places,
+    machine: ConsolePlaces,
     /// By life: becomes the process's when it is known.
-    starting: HashMap<u32, Output>,
-    running: HashMap<i32, Output>,
+    starting: HashMap<u32, Speaker>,
+    running: HashMap<i32, Speaker>,
     memory_at: Instant,
-}
-
-/// Dropped when the process has ended: the reader takes what is there, and ends.
-struct Output(Arc<AtomicBool>);
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
+    intake: Intake,
 }
 
 impl Consoles {
-    pub(crate) fn new(commands: Vec<Console>) -> Consoles {
+    pub(crate) fn new(commands: Vec<ConsoleSettings>, intake: Intake) -> Consoles {
         let now = Instant::now();
         Consoles {
-            machine: Places::new(commands, now),
+            machine: ConsolePlaces::new(commands, now),
             starting: HashMap::new(),
             running: HashMap::new(),
             memory_at: now,
+            intake,
         }
     }
 
@@ -137,13 +125,13 @@ impl Consoles {
     fn start(&mut self, template: Option<&Template>, command: usize, number: usize, life: u32) {
         let command = self.machine.command(command);
         let begun = template.map(|template| {
-            let (reader, writer) = os::pipe()?;
-            template.start_console(life, number, command, &writer)?;
-            log_output(command.name.clone(), reader)
+            let voice = Output { name: command.name.clone(), lines: Lines::default() };
+            let (output, speaker) = self.intake.pipe_to(Box::new(voice))?;
+            template.start_console(life, number, command, &output).map(|()| speaker)
         });
         match begun {
-            Some(Ok(output)) => {
-                self.starting.insert(life, output);
+            Some(Ok(speaker)) => {
+                self.starting.insert(life, speaker);
             }
             Some(Err(error)) => {
                 warn!(name = command.name, %error, "cannot start a console worker");
@@ -154,12 +142,12 @@ impl Consoles {
     }
 
     pub(crate) fn started(&mut self, life: u32, pid: i32) {
-        let output = self.starting.remove(&life);
+        let speaker = self.starting.remove(&life);
         if !self.machine.started(life, pid, Instant::now()) {
             warn!(pid, "a console worker was forked too late, and is killed");
             os::kill(pid);
-        } else if let Some(output) = output {
-            self.running.insert(pid, output);
+        } else if let Some(speaker) = speaker {
+            self.running.insert(pid, speaker);
         }
     }
 
@@ -194,15 +182,15 @@ impl Consoles {
         self.machine.stop(why);
     }
 
-    pub(crate) fn hurry(&mut self, why: &'static str) {
-        self.machine.hurry(why, Instant::now());
+    pub(crate) fn stop_now(&mut self, why: &'static str) {
+        self.machine.stop_now(why, Instant::now());
     }
 
     /// Name and number of each process that is there or on its way.
     pub(crate) fn living(&self) -> Vec<(String, usize)> {
         let places = self.machine.places().iter();
         let living = places.filter(|place| place.state() != ConsoleState::Waiting);
-        let name = |place: &places::Place| self.machine.command(place.command).name.clone();
+        let name = |place: &places::ConsolePlace| self.machine.command(place.command).name.clone();
         living.map(|place| (name(place), place.number)).collect()
     }
 
@@ -210,8 +198,8 @@ impl Consoles {
         self.machine.are_gone()
     }
 
-    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
-        self.machine.places().iter().map(|place| Entry {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = ConsoleSnapshot> {
+        self.machine.places().iter().map(|place| ConsoleSnapshot {
             name: self.machine.command(place.command).name.clone(),
             state: place.state(),
             process: place.process(),
@@ -220,31 +208,21 @@ impl Consoles {
     }
 }
 
-/// Logs what comes out of the pipe, line by line, on a thread of its own.
-fn log_output(name: String, pipe: OwnedFd) -> io::Result<Output> {
-    let ended = Arc::new(AtomicBool::new(false));
-    let output = Output(Arc::clone(&ended));
-    std::thread::Builder::new().name("console".into()).spawn(move || {
-        let mut lines = Lines::default();
-        let log = |line: &str| info!(target: OUTPUT_TARGET, name, "{line}");
-        let mut pipe = File::from(pipe);
-        let mut buffer = [0u8; LINE_BYTES_MAX];
-        loop {
-            // Asked before the pipe is looked at: what the process wrote last is there by then.
-            let is_last = ended.load(Ordering::Acquire);
-            let [readable] = os::poll([pipe.as_raw_fd()], OUTPUT_TICK);
-            if readable {
-                match pipe.read(&mut buffer) {
-                    Ok(len) if len > 0 => lines.take(&buffer[..len], log),
-                    _ => break,
-                }
-            } else if is_last {
-                break;
-            }
-        }
-        lines.end(log);
-    })?;
-    Ok(output)
+/// Logs what a console worker prints, line by line.
+struct Output {
+    name: String,
+    lines: Lines,
+}
+
+impl Voice for Output {
+    fn hear(&mut self, bytes: &[u8]) -> bool {
+        self.lines.take(bytes, |line| info!(target: OUTPUT_TARGET, name = self.name, "{line}"));
+        self.lines.0.is_empty()
+    }
+
+    fn end_line(&mut self) {
+        self.lines.end(|line| info!(target: OUTPUT_TARGET, name = self.name, "{line}"));
+    }
 }
 
 /// Bytes become lines; one beyond the limit becomes several.

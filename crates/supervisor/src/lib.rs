@@ -1,19 +1,39 @@
 //! The supervisor: a template, its workers, what to do when one of them dies; and how the next template takes over.
 //!
-//! [`state`] decides (a pure state machine: events in, actions out), [`run`](mod@run) does what it says:
-//! processes, signals, the ring's repair. Console workers have the same pair: `consoles/places` decides, `consoles` does.
-//! Nothing here knows HTTP or PHP.
+//! `workers` and `consoles/places` decide (pure state machines: events in, actions out), `generation` and `consoles` do
+//! what they say through the `template`, and `run` waits for all that happens to any of them. Each imports
+//! only what stands before it in this list: `settings`, `os`, `end`, `template`, `workers`, `consoles`, `handle` (what other
+//! threads see), `news`, `generation`, `run`.
+//! `sampler` is a thread beside them, which looks at what busy workers do and tells whoever wants to know.
+//! `identity` is whose rights all of it has; `inquest` looks into what a worker hangs in, `recycle` says who has done enough, `scale` how many workers there should be.
+//! Nothing here knows HTTP or PHP; what is said to a template is the grammar of crates/channel.
 #![allow(unsafe_code)] // poll, signalfd, kill, waitpid; each block says why it is sound.
 
 mod backoff;
 mod consoles;
+mod end;
+mod generation;
+mod handle;
+pub mod identity;
+mod inquest;
+mod news;
 mod os;
-pub mod run;
-pub mod state;
+mod recycle;
+mod run;
+mod sampler;
+mod scale;
+mod settings;
 mod template;
+mod workers;
 
-pub use consoles::{Console, ConsoleLine, ConsoleState, OUTPUT_TARGET};
-pub use run::{
-    Command, Ended, Failed, Finding, Handle, Hooks, Image, Reload, ReloadDone, Report, Running,
-    Settings, TemplateCommand, WorkerLine, run,
-};
+pub use consoles::{ConsoleLine, ConsoleState, OUTPUT_TARGET};
+pub use end::{Ended, Failed};
+pub use handle::{Command, Handle, Probe, ProbeDone, Reload, ReloadDone, Report, WorkerLine};
+pub use news::News;
+pub use os::monotonic_us;
+pub use recycle::RecycleLimits;
+pub use run::{Hooks, Running, run};
+pub use samovar_channel::{Finding, Image, Linking};
+pub use sampler::{Look, Observer, Sampler, SamplerReport, Sampling, Scene, SlowScene};
+pub use scale::ScaleLine;
+pub use settings::{ConsoleSettings, Settings, TemplateCommand, WorkerCount};

@@ -1,57 +1,42 @@
 //! Does what the state machines say: one thread that waits for messages, signals, commands and time.
 //!
-//! Usually there is one generation (`pool`); a reload has a second one beside it for a while (`reload`).
+//! Usually there is one generation; a reload has a second one beside it for a while (`reload`).
 
-mod end;
-mod handle;
-mod pool;
 mod reload;
 
-use crate::consoles::{Console, Entry};
+use crate::consoles::ConsoleSnapshot;
+use crate::end::{Ended, Failed};
+use crate::generation::{Coming, Generation, Ground, Readiness};
+use crate::handle::{Command, Handle, Process, Reload};
+use crate::inquest::{Case, Inquest};
+use crate::news::News;
 use crate::os::{self, Signal, Signals};
-use crate::state::{Event, Lives};
-use pool::{Ground, Pool, Readiness};
-use samovar_ring::{Ring, Standing, Supervision, WORKERS_MAX};
+use crate::settings::Settings;
+use crate::workers::{Event, Lives, WorkerPlace};
+use samovar_log::Intake;
+use samovar_ring::{Death, DesiredState, Overrun, Ring, Run, Supervision, TurnWatch, WORKERS_MAX};
+use samovar_shared::Shared;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 use tracing::warn;
-
-pub(crate) use end::describe;
-pub use end::{Ended, Failed};
-use handle::Process;
-pub use handle::{Command, Handle, Report, WorkerLine};
-pub use reload::{Reload, ReloadDone};
-
-pub use crate::template::{Finding, Image, TemplateCommand};
 
 /// How often the machines are asked without an event: backoffs end, models change.
 const TICK: Duration = Duration::from_millis(100);
 /// The same while a new generation boots: it is waited for.
 const TICK_COMING: Duration = Duration::from_millis(5);
+/// The same while requests wait that workers may be added for.
+const TICK_URGENT: Duration = Duration::from_millis(25);
+/// So long a worker may run without a wait before others may run beside it: a long computation, or a wait that nobody has
+/// announced.
+const TURN_LIMIT: Duration = Duration::from_millis(100);
 /// Between "the workers may leave" and SIGKILL, when the server ends.
 const LEAVE_LIMIT: Duration = Duration::from_secs(10);
 /// Generations at a time: one serves, one may come, the others finish requests.
 const GENERATIONS_MAX: usize = 8;
-
-/// What the supervisor needs to know.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The template.
-    pub command: TemplateCommand,
-    /// Worker processes.
-    pub workers: usize,
-    /// How long the first boot may take before the server is called ready without it, and how long a reload's may.
-    pub boot_limit: Duration,
-    /// How long the requests of a generation that was replaced may take.
-    pub drain_limit: Duration,
-    /// Kinds of findings that end the server instead of a fall-back; `all` for each.
-    pub image_errors: Vec<String>,
-    /// Console commands beside HTTP.
-    pub consoles: Vec<Console>,
-}
 
 /// What the supervisor tells its owner; called on the supervisor's thread, must not block.
 pub trait Hooks {
@@ -63,27 +48,36 @@ pub trait Hooks {
     fn reopen_logs(&mut self);
     /// SIGUSR2 came: send [`Command::Reload`].
     fn reload_requested(&mut self);
+    /// The supervisor has done what was due, which it does ten times a second at least.
+    fn turned(&mut self);
+    /// Something became of a worker.
+    fn news(&mut self, news: News);
 }
 
 /// A supervisor that has blocked its signals and not started anything.
 pub struct Running {
     signals: Signals,
     ring: Ring,
+    shared: Shared,
+    intake: Intake,
     handle: Handle,
     commands: Receiver<Command>,
+    inquest: Inquest,
 }
 
 impl Running {
     /// Call it on the main thread before any other thread starts: threads inherit the signal mask, and the
-    /// template is bound to the life of the thread that starts it.
-    pub fn prepare(ring: Ring) -> io::Result<Running> {
+    /// template is bound to the life of the thread that starts it. `shared`: what workers share beside requests; `intake`: where all
+    /// processes print.
+    pub fn prepare(ring: Ring, shared: Shared, intake: Intake) -> io::Result<Running> {
         let signals = os::block_signals()?;
         os::adopt_orphans();
         let (handle, commands) = Handle::new(&ring)?;
-        Ok(Running { signals, ring, handle, commands })
+        let inquest = Inquest::start()?;
+        Ok(Running { signals, ring, shared, intake, handle, commands, inquest })
     }
 
-    /// For other threads.
+    /// What other threads see of it.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
@@ -94,20 +88,29 @@ pub fn run(running: Running, settings: Settings, hooks: &mut impl Hooks) -> Resu
     let lives = Lives::default();
     let ground = Ground {
         ring: running.ring.clone(),
+        shared: running.shared.clone(),
+        intake: running.intake.clone(),
         supervision: Supervision::new(running.ring.clone()),
         lives: lives.clone(),
         is_stopping: false,
         refork_reasons: BTreeMap::new(),
+        news: RefCell::default(),
     };
+    let generation = Generation::new(1, settings, 0, DesiredState::Serve, lives, &ground.intake);
     let mut supervisor = Supervisor {
         running,
         ground,
-        pools: vec![Pool::new(1, settings, Standing::Serve, lives)],
-        generation: 1,
+        generations: vec![generation],
+        number: 1,
         gone: Counts::default(),
         coming: None,
+        awaited: None,
+        attempts: 0,
         is_ending: false,
         stop_requests: 0,
+        is_broken: false,
+        turns: TurnWatch::default(),
+        turns_seen: Instant::now(),
     };
     supervisor.run(hooks)
 }
@@ -115,15 +118,22 @@ pub fn run(running: Running, settings: Settings, hooks: &mut impl Hooks) -> Resu
 /// What generations that have gone leave behind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
+    grown: u64,
+    shrunk: u64,
     restarts: u64,
     reforks: u64,
+    recycled: u64,
 }
 
 impl Counts {
-    fn with(self, pool: &Pool) -> Counts {
+    fn with(self, generation: &Generation) -> Counts {
+        let lines = generation.scale_lines();
         Counts {
-            restarts: self.restarts + pool.state.restarts(),
-            reforks: self.reforks + pool.state.reforks(),
+            grown: self.grown + lines.iter().map(|line| line.grown).sum::<u64>(),
+            shrunk: self.shrunk + lines.iter().map(|line| line.shrunk).sum::<u64>(),
+            restarts: self.restarts + generation.workers.restarts(),
+            reforks: self.reforks + generation.workers.reforks(),
+            recycled: self.recycled + generation.workers.recycled(),
         }
     }
 }
@@ -131,99 +141,146 @@ impl Counts {
 struct Supervisor {
     running: Running,
     ground: Ground,
-    /// At most one has [`Standing::Serve`], and one [`Standing::Hold`].
-    pools: Vec<Pool>,
+    /// At most one has [`DesiredState::Serve`], and one [`DesiredState::Hold`].
+    generations: Vec<Generation>,
     /// How many templates have served so far.
-    generation: u64,
+    number: u64,
     gone: Counts,
-    /// A reload is under way; whom to tell of its end.
-    coming: Option<ReloadDone>,
+    /// A reload is under way.
+    coming: Option<Coming>,
+    /// One that came before the server itself was up.
+    awaited: Option<Reload>,
+    /// Reloads that were begun.
+    attempts: u64,
     /// The front drains, or has done so: nothing new begins.
     is_ending: bool,
     stop_requests: u32,
+    /// The front has ended before its time.
+    is_broken: bool,
+    /// Who was running when that was looked at last, and when.
+    turns: TurnWatch,
+    turns_seen: Instant,
 }
 
 impl Supervisor {
     fn run(&mut self, hooks: &mut impl Hooks) -> Result<Ended, Failed> {
         loop {
             self.turn()?;
-            if self.pools.is_empty() {
-                let hurried = self.stop_requests > 1;
-                return Ok(if hurried { Ended::Hurried } else { Ended::Drained });
+            if self.generations.is_empty() {
+                return Ok(match (self.is_broken, self.stop_requests) {
+                    (true, _) => Ended::Broken,
+                    (false, 0 | 1) => Ended::Drained,
+                    (false, _) => Ended::StoppedNow,
+                });
             }
             self.publish();
+            hooks.turned();
+            self.ground.news.get_mut().take().into_iter().for_each(|news| hooks.news(news));
             self.wait(hooks)?;
-            for pool in &mut self.pools {
-                pool.look_at_models(&self.ground);
+            for generation in &mut self.generations {
+                generation.look_at_models(&self.ground);
+                generation.watch(&self.ground);
+                generation.recycle(&self.ground);
+                generation.scale(&self.ground);
             }
+            self.look_at_turns();
             self.look_at_readiness(hooks);
+            self.look_at_awaited();
             self.look_at_coming();
             self.tell_all(&Event::Tick);
         }
     }
 
     fn turn(&mut self) -> Result<(), Failed> {
-        for at in 0..self.pools.len() {
-            if self.pools[at].state.lacks() > 0 {
+        for at in 0..self.generations.len() {
+            let generation = &mut self.generations[at];
+            let before = generation.workers.template_restarts();
+            let desired = generation.desired;
+            let mut result = generation.turn(&self.ground);
+            // What has just happened may want more of them.
+            if result.is_ok() && generation.workers.lacks() > 0 {
                 let cells = self.free_cells();
-                self.pools[at].tell(Event::Room { cells });
+                let generation = &mut self.generations[at];
+                generation.tell(Event::Room { cells });
+                result = generation.turn(&self.ground);
             }
-            let pool = &mut self.pools[at];
-            let before = pool.state.template_restarts();
-            let (standing, result) = (pool.standing, pool.turn(&self.ground));
-            if standing == Standing::Serve && pool.state.template_restarts() > before {
+            let generation = &self.generations[at];
+            if desired == DesiredState::Serve && generation.workers.template_restarts() > before {
                 self.count_generation(at);
             }
-            self.survive(standing, result)?;
+            self.survive(desired, result)?;
         }
         self.settle_consoles();
-        let gone = self.pools.extract_if(.., |pool| pool.has_gone());
-        self.gone = gone.fold(self.gone, |sum, pool| sum.with(&pool));
+        let gone = self.generations.extract_if(.., |generation| generation.has_gone());
+        self.gone = gone.fold(self.gone, |sum, generation| sum.with(&generation));
         Ok(())
     }
 
-    /// Another template serves from now on, that of the pool there.
+    /// Another template serves from now on, that of the generation there.
     fn count_generation(&mut self, at: usize) {
-        self.generation += 1;
-        self.pools[at].number = self.generation;
+        self.number += 1;
+        self.generations[at].number = self.number;
     }
 
     fn tell_all(&mut self, event: &Event) {
-        self.pools.iter_mut().for_each(|pool| pool.tell(event.clone()));
+        self.generations.iter_mut().for_each(|generation| generation.tell(event.clone()));
     }
 
     /// A console worker begins when its predecessor has left.
     fn settle_consoles(&mut self) {
         let living: Vec<Vec<(String, usize)>> =
-            self.pools.iter().map(|p| p.consoles.living()).collect();
-        for (at, pool) in self.pools.iter_mut().enumerate() {
+            self.generations.iter().map(|p| p.consoles.living()).collect();
+        for (at, generation) in self.generations.iter_mut().enumerate() {
             let others = living.iter().enumerate().filter(|(other, _)| *other != at);
             let theirs: Vec<&(String, usize)> = others.flat_map(|(_, living)| living).collect();
-            pool.settle_consoles(&|name, number| {
+            generation.settle_consoles(&|name, number| {
                 theirs.iter().any(|their| their.0 == name && their.1 == number)
             });
+        }
+    }
+
+    /// Says how many workers may run, if there are more than may; and lets others run beside those that go on and on.
+    fn look_at_turns(&mut self) {
+        let cells = self.generations.iter().flat_map(|generation| generation.workers.cells());
+        let in_use = cells.max().map_or(0, |cell| cell + 1);
+        let mut live = vec![false; in_use];
+        let processes = self.generations.iter().flat_map(Generation::processes);
+        processes.for_each(|(cell, ..)| live[cell] = true);
+        let limit = self.serving().map_or(0, |generation| generation.settings.workers.running_max);
+        let takers = self.generations.iter().filter(|g| g.desired != DesiredState::Hold);
+        let is_limited =
+            takers.map(|generation| generation.processes().count()).sum::<usize>() > limit;
+        self.ground.supervision.set_turns(if is_limited { limit } else { 0 }, in_use.max(1));
+        if self.turns_seen.elapsed() >= TURN_LIMIT {
+            self.turns_seen = Instant::now();
+            let is_live = |cell: usize| live.get(cell).is_some_and(|is_live| *is_live);
+            self.ground.supervision.mend_turns(&mut self.turns, is_live);
         }
     }
 
     /// Cells of the ring that no generation uses.
     fn free_cells(&self) -> Vec<usize> {
         let mut used = [false; WORKERS_MAX];
-        let cells = self.pools.iter().flat_map(|pool| pool.state.cells());
+        let cells = self.generations.iter().flat_map(|generation| generation.workers.cells());
         cells.for_each(|cell| used[cell] = true);
         (0..WORKERS_MAX).filter(|cell| !used[*cell]).collect()
     }
 
     fn wait(&mut self, hooks: &mut impl Hooks) -> Result<(), Failed> {
-        let wake = self.running.handle.wake.as_raw_fd();
-        let mut fds = [-1; GENERATIONS_MAX + 2];
-        for (fd, pool) in fds.iter_mut().zip(&self.pools) {
-            *fd = pool.fd();
+        let mut fds = [None; GENERATIONS_MAX + 2];
+        for (fd, generation) in fds.iter_mut().zip(&self.generations) {
+            *fd = generation.fd();
         }
-        fds[GENERATIONS_MAX] = self.running.signals.as_raw_fd();
-        fds[GENERATIONS_MAX + 1] = wake;
-        let tick = if self.coming.is_some() { TICK_COMING } else { TICK };
+        fds[GENERATIONS_MAX] = Some(self.running.signals.as_fd());
+        fds[GENERATIONS_MAX + 1] = Some(self.running.handle.wake.as_fd());
+        let is_urgent = self.generations.iter().any(Generation::is_urgent);
+        let tick = match (self.coming.is_some(), is_urgent) {
+            (true, _) => TICK_COMING,
+            (false, true) => TICK_URGENT,
+            (false, false) => TICK,
+        };
         let readable = os::poll(fds, tick);
-        for (at, is_readable) in readable.into_iter().enumerate().take(self.pools.len()) {
+        for (at, is_readable) in readable.into_iter().enumerate().take(self.generations.len()) {
             if is_readable {
                 self.read_template(at)?;
             }
@@ -239,16 +296,16 @@ impl Supervisor {
             }
         }
         if readable[GENERATIONS_MAX + 1] {
-            os::silence(wake);
+            os::silence(&self.running.handle.wake);
             self.read_commands();
         }
         Ok(())
     }
 
     fn read_template(&mut self, at: usize) -> Result<(), Failed> {
-        let pool = &mut self.pools[at];
-        let (standing, result) = (pool.standing, pool.read_template(&mut self.ground));
-        self.survive(standing, result)
+        let generation = &mut self.generations[at];
+        let (desired, result) = (generation.desired, generation.read_template(&mut self.ground));
+        self.survive(desired, result)
     }
 
     fn stop_requested(&mut self, hooks: &mut impl Hooks) {
@@ -258,112 +315,159 @@ impl Supervisor {
             hooks.stop_requested();
         } else {
             // Somebody is in a hurry: the second signal does not wait for requests.
-            self.ground.is_stopping = true;
-            self.pools.iter_mut().for_each(Pool::hurry);
+            self.stop_now();
         }
+    }
+
+    fn stop_now(&mut self) {
+        self.ground.is_stopping = true;
+        self.generations.iter_mut().for_each(Generation::stop_now);
     }
 
     fn begin_to_end(&mut self) {
         self.is_ending = true;
         self.give_up("the server is stopping");
-        self.pools.iter_mut().for_each(|pool| pool.consoles.stop("the server stops"));
+        self.generations
+            .iter_mut()
+            .for_each(|generation| generation.consoles.stop("the server stops"));
     }
 
     fn read_commands(&mut self) {
         while let Ok(command) = self.running.commands.try_recv() {
             match command {
-                Command::Kill { incarnation, reason } => {
-                    warn!(incarnation, reason, "a worker is killed");
-                    self.tell_all(&Event::Kill { incarnation });
+                Command::Kill { incarnation, reason, run } => {
+                    // It may have come to its end by itself, and run something else.
+                    if run.is_none_or(|run| self.ground.supervision.is_running(run)) {
+                        warn!(incarnation, reason, "a worker is killed");
+                        self.ground.tell(News::Killed(reason.to_owned()));
+                        self.tell_all(&Event::Kill { incarnation });
+                    }
+                }
+                Command::Overrun { run, overrun, request, id } => {
+                    self.end_script(run, overrun, request, id);
                 }
                 Command::ScriptsWait => {
-                    let mut pools = self.pools.iter_mut();
-                    if let Some(pool) = pools.find(|p| p.standing == Standing::Serve) {
-                        pool.tell(Event::ScriptsWait);
+                    let mut generations = self.generations.iter_mut();
+                    if let Some(generation) = generations.find(|p| p.desired == DesiredState::Serve)
+                    {
+                        generation.tell(Event::ScriptsWait);
                     }
                 }
                 Command::Draining => self.begin_to_end(),
                 Command::Reload(reload) => self.begin_reload(reload),
+                Command::StopNow => {
+                    self.is_broken = true;
+                    self.begin_to_end();
+                    self.stop_now();
+                }
+                Command::Probed { attempt, result } => self.hear_probe(attempt, result),
                 Command::Stop => {
                     self.begin_to_end();
                     self.ground.is_stopping = true;
                     let by = Some(Instant::now() + LEAVE_LIMIT);
-                    self.pools.iter_mut().for_each(|pool| pool.stop(by));
+                    self.generations.iter_mut().for_each(|generation| generation.stop(by));
                 }
             }
         }
     }
 
+    /// Has a worker end its script, if it runs that yet.
+    fn end_script(&self, run: Run, overrun: Overrun, request: String, id: String) {
+        let mut places = self.generations.iter().flat_map(|g| g.workers.places());
+        let process = places.find_map(|p| p.process().filter(|(_, life, _)| *life == run.worker));
+        let worker = process.and_then(|(pid, ..)| Some((pid, os::open_process(pid).ok()?)));
+        // After the process is held, which may have been another's meanwhile.
+        let worker = worker.filter(|_| self.ground.supervision.is_running(run));
+        self.running.inquest.hand_in(Case { worker, overrun, request, id });
+    }
+
     /// Our own children: templates, and orphans of a template that died.
     fn reap(&mut self) -> Result<(), Failed> {
         // A death and the template's last words may come together: the words first.
-        for at in 0..self.pools.len() {
+        for at in 0..self.generations.len() {
             self.read_template(at)?;
         }
         while let Some((pid, status)) = os::reap() {
             let mut is_known = false;
-            for at in 0..self.pools.len() {
-                let pool = &mut self.pools[at];
-                let (standing, result) =
-                    (pool.standing, pool.reaped(pid, status, &mut self.ground));
+            for at in 0..self.generations.len() {
+                let generation = &mut self.generations[at];
+                let (desired, result) =
+                    (generation.desired, generation.reaped(pid, status, &mut self.ground));
                 is_known |= !matches!(result, Ok(false));
-                self.survive(standing, result.map(|_| ()))?;
+                self.survive(desired, result.map(|_| ()))?;
             }
             if !is_known {
                 // Perhaps a worker whose `forked` waits to be looked at.
-                self.tell_all(&Event::WorkerDied { pid });
+                let death = Death::from_status(status);
+                self.tell_all(&Event::WorkerDied { pid, death, served: false });
             }
         }
         Ok(())
     }
 
     fn publish(&self) {
-        let counts = self.pools.iter().fold(self.gone, Counts::with);
+        let counts = self.generations.iter().fold(self.gone, Counts::with);
         let mut snapshot = self.running.handle.snapshot();
         snapshot.processes.clear();
-        for pool in &self.pools {
-            let process = |(cell, pid, since)| Process {
-                cell,
-                pid,
-                since,
-                generation: pool.number,
-                standing: pool.standing,
+        for generation in &self.generations {
+            let process = |place: &WorkerPlace| {
+                let (pid, life, since) = place.process()?;
+                Some(Process {
+                    cell: place.cell(),
+                    pid,
+                    life,
+                    since,
+                    generation: generation.number,
+                    desired: generation.desired_of(place.cell()),
+                })
             };
-            snapshot.processes.extend(pool.processes().map(process));
+            snapshot.processes.extend(generation.workers.places().iter().filter_map(process));
         }
         // Places of other generations are of interest only as long as somebody is in them.
-        let is_shown =
-            |pool: &Pool, entry: &Entry| pool.standing == Standing::Serve || entry.has_process();
+        let is_shown = |generation: &Generation, entry: &ConsoleSnapshot| {
+            generation.desired == DesiredState::Serve || entry.has_process()
+        };
         snapshot.consoles.clear();
-        for pool in &self.pools {
-            snapshot.consoles.extend(pool.consoles.entries().filter(|entry| is_shown(pool, entry)));
+        for generation in &self.generations {
+            snapshot
+                .consoles
+                .extend(generation.consoles.entries().filter(|entry| is_shown(generation, entry)));
         }
+        snapshot.grown = counts.grown;
+        snapshot.shrunk = counts.shrunk;
         snapshot.restarts = counts.restarts;
         snapshot.reforks = counts.reforks;
+        snapshot.recycled = counts.recycled;
         snapshot.refork_reasons.clone_from(&self.ground.refork_reasons);
-        snapshot.is_reloading = self.coming.is_some();
-        if let Some(pool) = self.serving() {
-            let is_started = pool.ready != Readiness::Starting;
-            snapshot.generation = if is_started { pool.number } else { 0 };
-            snapshot.image.clone_from(&pool.image);
-            snapshot.findings.clone_from(&pool.findings);
+        snapshot.is_reloading = self.coming.is_some() || self.awaited.is_some();
+        if let Some(generation) = self.serving() {
+            let is_started = generation.ready != Readiness::Starting;
+            snapshot.generation = if is_started { generation.number } else { 0 };
+            snapshot.image = generation.image;
+            snapshot.linking.clone_from(&generation.linking);
+            snapshot.findings.clone_from(&generation.findings);
+            snapshot.scale = generation.scale_lines();
         }
     }
 
     /// The first generation is ready when its workers wait, or have had their time.
     fn look_at_readiness(&mut self, hooks: &mut impl Hooks) {
-        let Some(pool) = self.pools.iter_mut().find(|p| p.standing == Standing::Serve) else {
+        let Some(generation) =
+            self.generations.iter_mut().find(|p| p.desired == DesiredState::Serve)
+        else {
             return;
         };
-        if pool.ready != Readiness::TemplateReady {
+        if generation.ready != Readiness::TemplateReady {
             return;
         }
-        let (late, all) = (pool.is_late(), pool.is_up(&self.ground));
+        let (late, all) = (generation.is_late(), generation.is_up(&self.ground));
         if late && !all {
             warn!("the application has not booted in time; requests wait for it");
         }
         if all || late {
-            pool.ready = Readiness::Ready;
+            generation.ready = Readiness::Ready;
+            // Who is told so asks for more at once.
+            self.publish();
             hooks.ready();
         }
     }

@@ -135,6 +135,25 @@ impl Client {
         Client { stream, address, unread: Vec::new() }
     }
 
+    /// Connects to a server that may not listen; no wait of this connection is longer than `patience`.
+    pub fn try_connect(address: SocketAddr, patience: Duration) -> io::Result<Client> {
+        let stream = TcpStream::connect_timeout(&address, patience)?;
+        stream.set_read_timeout(Some(patience))?;
+        stream.set_write_timeout(Some(patience))?;
+        stream.set_nodelay(true)?;
+        Ok(Client { stream, address, unread: Vec::new() })
+    }
+
+    /// Whether bytes of an answer have come that nobody has read yet.
+    pub fn has_unread(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    /// The connection itself, for what HTTP does not do.
+    pub fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
     /// One read. A time-out makes the call one that a signal may interrupt (man 7 signal): that is no answer.
     fn read_some(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {

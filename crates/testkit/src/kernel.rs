@@ -1,6 +1,9 @@
-//! A kernel that can less than this machine's, by a seccomp filter.
+//! What a process is given by others than the server's user: a kernel that can less than this machine's (a seccomp filter) or
+//! allows less (a limit), sockets of a service manager. And what tests ask of their own sockets.
 #![allow(unsafe_code)]
 
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -11,6 +14,33 @@ const PAGEMAP_SCAN: u32 = 0xc060_6610;
 pub(crate) fn forget_pagemap_scan(command: &mut Command) {
     // SAFETY: `install` makes two system calls and allocates nothing.
     unsafe { command.pre_exec(install) };
+}
+
+/// The command and all it starts have at most so many descriptors each; the soft limit is `soft`.
+pub(crate) fn limit_open_files(command: &mut Command, soft: u64, hard: u64) {
+    let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
+    let set = move || {
+        // SAFETY: reads a local; one system call.
+        let set = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
+        if set == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    };
+    // SAFETY: `set` makes one system call and allocates nothing.
+    unsafe { command.pre_exec(set) };
+}
+
+/// The first descriptor of `sd_listen_fds`.
+const FIRST_INHERITED: i32 = 3;
+
+/// The command finds the listener where a service manager would have put it.
+pub(crate) fn hand_over(command: &mut Command, listener: TcpListener) {
+    // SAFETY: one system call; the listener lives as long as the closure.
+    unsafe { command.pre_exec(move || put(listener.as_raw_fd())) };
+}
+
+fn put(fd: i32) -> std::io::Result<()> {
+    // SAFETY: no pointers; the copy stays open across the exec.
+    let put = unsafe { libc::dup2(fd, FIRST_INHERITED) };
+    if put == FIRST_INHERITED { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
 fn install() -> std::io::Result<()> {
@@ -38,4 +68,45 @@ fn install() -> std::io::Result<()> {
 
 fn step(code: u32, yes: u8, no: u8, value: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: yes, jf: no, k: value }
+}
+
+/// Has the kernel keep few bytes for a reader, so that a slow one is felt at once.
+pub fn receive_buffer(stream: &TcpStream, bytes: i32) {
+    set(stream, libc::SO_RCVBUF, &bytes);
+}
+
+/// Closing this connection sends a reset, as a client does that has crashed.
+pub fn reset_on_close(stream: &TcpStream) {
+    set(stream, libc::SO_LINGER, &libc::linger { l_onoff: 1, l_linger: 0 });
+}
+
+fn set<T>(stream: &TcpStream, option: i32, value: &T) {
+    let bytes = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the value has so many bytes and lives until the call returns.
+    let done = unsafe {
+        libc::setsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            option,
+            std::ptr::from_ref(value).cast(),
+            bytes,
+        )
+    };
+    assert_eq!(done, 0, "option {option} of a socket: {}", std::io::Error::last_os_error());
+}
+
+/// How many processes and threads its user may have for this process to make another (a soft limit, as it
+/// was before: `None`). Root is above it.
+pub fn limit_processes(pid: i32, most: Option<u64>) -> Result<(), String> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: one rlimit to write into, for the time of the call.
+    let got = unsafe { libc::prlimit(pid, libc::RLIMIT_NPROC, std::ptr::null(), &raw mut limit) };
+    limit.rlim_cur = most.unwrap_or(limit.rlim_max).min(limit.rlim_max);
+    // SAFETY: one rlimit to read from, for the time of the call.
+    let put =
+        unsafe { libc::prlimit(pid, libc::RLIMIT_NPROC, &raw const limit, std::ptr::null_mut()) };
+    if got == 0 && put == 0 {
+        return Ok(());
+    }
+    Err(format!("cannot limit processes of {pid}: {}", std::io::Error::last_os_error()))
 }

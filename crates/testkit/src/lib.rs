@@ -1,33 +1,54 @@
 //! What the whole-server tests speak: `Server::app("hello").workers(2).start()`, the same pages through
 //! nginx + php-fpm (`Oracle`), raw HTTP, and waiting on conditions instead of sleeping. Above that: visitors
-//! with cookies (`visitor`), the comparison of their walks (`walk`, `masks`), databases of a test's own.
+//! with cookies (`visitor`), the comparison of their walks (`walk`, `masks`), databases of a test's own. Below it:
+//! collectors that misbehave (`collector`), messages as others read them (`protoc`),
+//! surroundings that are too small (`confine`), readers that stop (`tap`), processes (`family`).
 //!
 //! A helper panics where a test would fail anyway: the panic's text is the test's message.
 #![allow(clippy::missing_panics_doc, clippy::expect_used)]
 
+mod certificate;
+pub mod collector;
+mod confine;
 pub mod copy;
+pub mod family;
 pub mod http;
-mod kernel;
+pub mod kernel;
+mod ldap;
 mod mariadb;
 pub mod masks;
+mod memcached;
+mod mongo;
 mod multipart;
 mod oracle;
 pub mod order;
 pub mod php;
 mod postgres;
 mod process;
+pub mod protoc;
 mod redis;
+pub mod rooms;
 mod server;
+mod ssh;
+mod tap;
 pub mod visitor;
 mod wait;
 pub mod walk;
 
+pub use certificate::Certificate;
+pub use confine::{Cgroup, Disk, may_mount};
+pub use ldap::Ldap;
 pub use mariadb::MariaDb;
+pub use memcached::Memcached;
+pub use mongo::Mongo;
 pub use multipart::{BOUNDARY, Multipart};
 pub use oracle::{Oracle, nginx_version};
 pub use postgres::Postgres;
+pub use process::{is_root, kill, processes_naming};
 pub use redis::Redis;
-pub use server::{Server, Start, ini};
+pub use server::{Server, Start, binary, ini};
+pub use ssh::Ssh;
+pub use tap::{Reader, Tap};
 pub use wait::{WATCHDOG, eventually};
 
 use std::path::PathBuf;

@@ -14,7 +14,9 @@ const HINT: &str = "hint: `make setup-test` installs it";
 pub struct MariaDb {
     server: Process,
     socket: PathBuf,
-    _folder: TempDir,
+    data: PathBuf,
+    arguments: &'static [&'static str],
+    folder: TempDir,
 }
 
 impl MariaDb {
@@ -45,27 +47,46 @@ impl MariaDb {
         &self.socket
     }
 
-    fn run(folder: TempDir, data: &Path, socket: PathBuf, arguments: &[&str]) -> MariaDb {
-        // It dies with the test, however that ends.
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "/usr/sbin/mariadbd", "--no-defaults"]);
-        command.args(is_root().then_some("--user=root"));
-        command.arg(format!("--datadir={}", data.display()));
-        command.arg(format!("--socket={}", socket.display()));
-        command.arg(format!("--pid-file={}", folder.path().join("pid").display()));
-        command.args(["--skip-networking", "--skip-log-bin"]).args(arguments);
-        // Nothing here need outlive a loss of power.
-        command.args(["--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=32M"]);
-        command.args(["--innodb-log-file-size=8M", "--innodb-use-native-aio=0"]);
-        let mut server = Process::start("mariadbd", command.stdout(Stdio::null()));
-        eventually("the database's socket", || {
-            if let Some(status) = server.ended() {
-                panic!("mariadbd ended ({status}):\n{}\n{HINT}", server.log());
-            }
-            UnixStream::connect(&socket).ok()
-        });
-        MariaDb { server, socket, _folder: folder }
+    /// Ends it, its clients' connections with it, and starts it again on the same files.
+    pub fn restart(&mut self) {
+        // In order: what was set up a moment ago is not on the disk yet.
+        self.server.signal(libc::SIGTERM);
+        self.server.wait();
+        self.server = serve(self.folder.path(), &self.data, &self.socket, self.arguments);
     }
+
+    fn run(
+        folder: TempDir,
+        data: &Path,
+        socket: PathBuf,
+        arguments: &'static [&'static str],
+    ) -> MariaDb {
+        let server = serve(folder.path(), data, &socket, arguments);
+        MariaDb { server, socket, data: data.to_owned(), arguments, folder }
+    }
+}
+
+/// Returns when its socket is there.
+fn serve(folder: &Path, data: &Path, socket: &Path, arguments: &[&str]) -> Process {
+    // It dies with the test, however that ends.
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "/usr/sbin/mariadbd", "--no-defaults"]);
+    command.args(is_root().then_some("--user=root"));
+    command.arg(format!("--datadir={}", data.display()));
+    command.arg(format!("--socket={}", socket.display()));
+    command.arg(format!("--pid-file={}", folder.join("pid").display()));
+    command.args(["--skip-networking", "--skip-log-bin"]).args(arguments);
+    // Nothing here need outlive a loss of power.
+    command.args(["--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=32M"]);
+    command.args(["--innodb-log-file-size=8M", "--innodb-use-native-aio=0"]);
+    let mut server = Process::start("mariadbd", command.stdout(Stdio::null()));
+    eventually("the database's socket", || {
+        if let Some(status) = server.ended() {
+            panic!("mariadbd ended ({status}):\n{}\n{HINT}", server.log());
+        }
+        UnixStream::connect(socket).ok()
+    });
+    server
 }
 
 impl Drop for MariaDb {

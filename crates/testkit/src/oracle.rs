@@ -1,5 +1,6 @@
 //! nginx + php-fpm over the same document root: what PHP applications expect of a server.
 
+use crate::certificate::Certificate;
 use crate::http::{Client, Response};
 use crate::php;
 use crate::process::Process;
@@ -28,6 +29,26 @@ impl Oracle {
 
     /// The same with further PHP settings.
     pub fn with(root: &Path, define: &[(&str, &str)]) -> Oracle {
+        Oracle::speaking(root, define, None, "")
+    }
+
+    /// The same with further locations in nginx's words, which stand before the others; `FPM` in them is where php-fpm
+    /// listens.
+    pub fn located(root: &Path, locations: &str) -> Oracle {
+        Oracle::speaking(root, &[], None, locations)
+    }
+
+    /// The same over TLS, with HTTP/2.
+    pub fn secure(root: &Path, certificate: &Certificate) -> Oracle {
+        Oracle::speaking(root, &[], Some(certificate), "")
+    }
+
+    fn speaking(
+        root: &Path,
+        define: &[(&str, &str)],
+        certificate: Option<&Certificate>,
+        locations: &str,
+    ) -> Oracle {
         let folder = TempDir::with_prefix("samovar-oracle-").expect("a temporary folder");
         for below in ["sessions", "uploads", "nginx"] {
             std::fs::create_dir(folder.path().join(below)).expect("an empty folder");
@@ -35,7 +56,7 @@ impl Oracle {
         // php-fpm's children may run as another user.
         open_to_all(folder.path());
         let fpm = start_fpm(folder.path(), define);
-        let (nginx, address) = start_nginx(folder.path(), root);
+        let (nginx, address) = start_nginx(folder.path(), root, certificate, locations);
         Oracle { _nginx: nginx, fpm, address, folder }
     }
 
@@ -112,10 +133,17 @@ fn start_fpm(folder: &Path, define: &[(&str, &str)]) -> Process {
     fpm
 }
 
-fn start_nginx(folder: &Path, root: &Path) -> (Process, SocketAddr) {
+fn start_nginx(
+    folder: &Path,
+    root: &Path,
+    certificate: Option<&Certificate>,
+    locations: &str,
+) -> (Process, SocketAddr) {
     let address = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port");
     let config = folder.join("nginx.conf");
-    std::fs::write(&config, nginx_config(folder, root, address)).expect("a configuration");
+    let listening = listening(address, certificate);
+    std::fs::write(&config, nginx_config(folder, root, &listening, locations))
+        .expect("a configuration");
     let mut command = Command::new(nginx_binary());
     command.arg("-p").arg(folder).arg("-c").arg(&config).args(["-e", "stderr"]);
     command.stdout(Stdio::null());
@@ -146,8 +174,17 @@ fn nginx_binary() -> PathBuf {
     if sbin.exists() { sbin } else { PathBuf::from("nginx") }
 }
 
-fn nginx_config(folder: &Path, root: &Path, address: SocketAddr) -> String {
+fn listening(address: SocketAddr, certificate: Option<&Certificate>) -> String {
+    let Some(Certificate { chain, key, .. }) = certificate else {
+        return format!("listen {address};");
+    };
+    let (chain, key) = (chain.display(), key.display());
+    format!("listen {address} ssl http2; ssl_certificate {chain}; ssl_certificate_key {key};")
+}
+
+fn nginx_config(folder: &Path, root: &Path, listen: &str, locations: &str) -> String {
     let (folder, root) = (folder.display(), root.display());
+    let locations = locations.replace("FPM", &format!("unix:{folder}/fpm.sock"));
     format!(
         r"daemon off; master_process off; worker_processes 1; pid {folder}/nginx.pid;
 events {{ worker_connections 512; }}
@@ -162,10 +199,11 @@ http {{
     scgi_temp_path {folder}/nginx/scgi;
     fastcgi_buffers 16 64k; fastcgi_buffer_size 64k;
     server {{
-        listen {address};
+        {listen}
         server_name localhost;
         root {root};
         index index.php index.html;
+        {locations}
         location / {{ try_files $uri $uri/ /index.php$is_args$args; }}
         location ~ [^/]\.php(/|$) {{
             fastcgi_split_path_info ^(.+?\.php)(/.*)$;

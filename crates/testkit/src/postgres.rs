@@ -27,10 +27,7 @@ impl Postgres {
         run(as_user(path, "initdb")
             .args(["-U", USER, "-A", "trust", "--no-sync", "--locale=C", "--encoding=UTF8", "-D"])
             .arg(path.join("data")));
-        let mut postgres = as_user(path, "postgres");
-        postgres.arg("-D").arg(path.join("data"));
-        postgres.arg("-k").arg(path).args(["-c", "listen_addresses=", "-c", "fsync=off"]);
-        let server = Process::start("postgres", postgres.stdout(Stdio::null()));
+        let server = serve(path);
         let mut cluster = Postgres { server, folder };
         for database in databases {
             eventually("PostgreSQL's first answer", || cluster.create(database).then_some(()));
@@ -42,6 +39,23 @@ impl Postgres {
     pub fn url(&self, database: &str) -> String {
         let socket = self.folder.path().display();
         format!("pgsql://{USER}@localhost/{database}?host={socket}&serverVersion=15&charset=utf8")
+    }
+
+    /// Where its socket lies.
+    pub fn folder(&self) -> &str {
+        self.folder.path().to_str().expect("we have named it")
+    }
+
+    /// Ends it at once, its clients' connections with it, and starts it again on the same files.
+    pub fn restart(&mut self) {
+        self.server.signal(libc::SIGINT);
+        self.server.wait();
+        self.server = serve(self.folder.path());
+        eventually("PostgreSQL's first answer after a restart", || {
+            let mut ready = Command::new(program("pg_isready"));
+            ready.args(["-q", "-U", USER, "-h"]).arg(self.folder.path());
+            ready.status().is_ok_and(|status| status.success()).then_some(())
+        });
     }
 
     fn create(&mut self, database: &str) -> bool {
@@ -62,6 +76,13 @@ impl Drop for Postgres {
             self.server.wait();
         }
     }
+}
+
+fn serve(folder: &Path) -> Process {
+    let mut postgres = as_user(folder, "postgres");
+    postgres.arg("-D").arg(folder.join("data"));
+    postgres.arg("-k").arg(folder).args(["-c", "listen_addresses=", "-c", "fsync=off"]);
+    Process::start("postgres", postgres.stdout(Stdio::null()))
 }
 
 /// A program of PostgreSQL's that dies with the test, as a user whom it does not refuse.

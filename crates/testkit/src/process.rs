@@ -1,37 +1,46 @@
 //! A child process whose stderr is kept, and which dies with its owner.
 
+use crate::tap::Tap;
 use crate::wait::{WATCHDOG, eventually};
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+
+/// How many of the last lines of its log a test that failed shows.
+const SHOWN_LINES_MAX: usize = 60;
 
 /// A running child.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
-    lines: Arc<Mutex<String>>,
+    stderr: Tap,
     name: String,
 }
 
 impl Process {
-    /// Starts `command`; its standard error is collected line by line, standard output goes where the command says.
+    /// Starts `command`; its standard error is collected, standard output goes where the command says.
     pub(crate) fn start(name: &str, command: &mut Command) -> Process {
-        command.stdin(Stdio::null()).stderr(Stdio::piped());
+        Process::start_with_stderr(name, command, Stdio::piped())
+    }
+
+    /// The same with another standard error, which is collected only if it is a new pipe.
+    pub(crate) fn start_with_stderr(name: &str, command: &mut Command, stderr: Stdio) -> Process {
+        command.stdin(Stdio::null()).stderr(stderr);
         let mut child =
             command.spawn().unwrap_or_else(|e| panic!("cannot start {name} ({command:?}): {e}"));
-        let lines = Arc::new(Mutex::new(String::new()));
-        let collected = Arc::clone(&lines);
-        let stderr = child.stderr.take().expect("it is piped");
-        std::thread::spawn(move || {
-            let mut reader = BufReader::new(stderr);
-            let mut line = Vec::new();
-            while reader.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
-                let mut all = collected.lock().unwrap_or_else(PoisonError::into_inner);
-                all.push_str(&String::from_utf8_lossy(&line));
-                line.clear();
-            }
-        });
-        Process { child, lines, name: name.to_owned() }
+        let stderr = child.stderr.take().map(|pipe| Tap::start(File::from(OwnedFd::from(pipe))));
+        Process { child, stderr: stderr.unwrap_or_else(Tap::none), name: name.to_owned() }
+    }
+
+    /// The reader of its standard error.
+    pub(crate) fn stderr(&self) -> &Tap {
+        &self.stderr
+    }
+
+    /// The reader of its standard output, if that is a pipe; once.
+    pub(crate) fn take_stdout(&mut self) -> Option<Tap> {
+        let pipe = OwnedFd::from(self.child.stdout.take()?);
+        Some(Tap::start(File::from(pipe)))
     }
 
     pub(crate) fn pid(&self) -> i32 {
@@ -40,7 +49,22 @@ impl Process {
 
     /// All of stderr so far.
     pub(crate) fn log(&self) -> String {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.stderr.text()
+    }
+
+    /// All of stderr, of one that has ended and left it to nobody.
+    pub(crate) fn whole_log(&self) -> String {
+        let is_read = || self.stderr.is_closed().then_some(());
+        eventually(&format!("the end of the log of {}", self.name), is_read);
+        self.log()
+    }
+
+    /// For whoever reads why a test failed.
+    fn show_end_of_log(&self) {
+        let log = self.log();
+        let lines: Vec<&str> = log.lines().collect();
+        let shown = &lines[lines.len().saturating_sub(SHOWN_LINES_MAX)..];
+        eprintln!("---- the end of the log of {} ----\n{}", self.name, shown.join("\n"));
     }
 
     /// The exit status, if it has ended.
@@ -61,6 +85,9 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.show_end_of_log();
+        }
         if self.ended().is_none() {
             self.signal(libc::SIGTERM);
             let start = std::time::Instant::now();
@@ -74,16 +101,28 @@ impl Drop for Process {
     }
 }
 
-/// Sends a signal to a process that a test started.
+/// The processes whose command line names `path`, as those of a server name its folder. Forks have their parent's.
+pub fn processes_naming(path: &std::path::Path) -> Vec<i32> {
+    let path = path.as_os_str().as_encoded_bytes();
+    let names = |pid: &i32| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.windows(path.len()).any(|part| part == path)
+    };
+    let folders = std::fs::read_dir("/proc").expect("/proc is there").flatten();
+    let pids = folders.filter_map(|folder| folder.file_name().to_str()?.parse().ok());
+    pids.filter(names).collect()
+}
+
+/// Sends a signal to a process that a test started; one that has ended is as good.
 #[allow(unsafe_code)]
-pub(crate) fn kill(pid: i32, signal: i32) {
+pub fn kill(pid: i32, signal: i32) {
     assert!(pid > 1, "{pid} is no process of ours");
     // SAFETY: no pointers; a positive pid names one process.
     unsafe { libc::kill(pid, signal) };
 }
 
 /// Whether the tests run as root.
-pub(crate) fn is_root() -> bool {
+pub fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
 }

@@ -1,13 +1,16 @@
 //! A Samovar under test.
 
+use crate::confine::{Cgroup, Confinement, Disk};
 use crate::http::{Client, Response};
-use crate::kernel;
-use crate::process::{Process, kill};
+use crate::process::{Process, is_root, kill};
+use crate::tap::Tap;
 use crate::wait::eventually;
 use crate::workspace;
-use std::net::SocketAddr;
+use crate::{family, kernel};
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 use tempfile::TempDir;
 
 /// The PHP settings that Samovar and the oracle share, so that their answers can be equal.
@@ -48,21 +51,45 @@ pub struct Start {
     inside: Option<PathBuf>,
     shared_ini: bool,
     old_kernel: bool,
+    user: Option<u32>,
+    confinement: Confinement,
+    log: Option<Logged>,
+    open_files: Option<(u64, u64)>,
+    shell: Option<String>,
+    stdout: Option<Stdio>,
+    drops_root: bool,
+    inherited: Option<TcpListener>,
     folder: TempDir,
+}
+
+/// Where standard error goes instead of a pipe: a file on one of the server's disks, or any path.
+#[derive(Clone, Debug)]
+struct Logged {
+    disk: PathBuf,
+    name: String,
 }
 
 /// A running server; stopped when dropped.
 #[derive(Debug)]
 pub struct Server {
     process: Process,
+    stdout: Option<Tap>,
+    log: Option<(Disk, String)>,
     address: SocketAddr,
     folder: TempDir,
 }
 
 /// The binary under test: `SAMOVAR_BIN`, or the workspace's release build.
-fn binary() -> PathBuf {
+pub fn binary() -> PathBuf {
     std::env::var_os("SAMOVAR_BIN")
         .map_or_else(|| workspace().join("target/release/samovar"), PathBuf::from)
+}
+
+fn ask_status(control: &Path) -> Result<serde_json::Value, Output> {
+    let mut command = Command::new(binary());
+    let output = command.args(["status", "--json", "--control"]).arg(control).output();
+    let output = output.expect("the binary runs");
+    serde_json::from_slice(&output.stdout).map_err(|_| output)
 }
 
 impl Server {
@@ -87,6 +114,14 @@ impl Server {
             inside: None,
             shared_ini: true,
             old_kernel: false,
+            user: None,
+            confinement: Confinement::default(),
+            log: None,
+            open_files: None,
+            shell: None,
+            stdout: None,
+            drops_root: false,
+            inherited: None,
             folder,
         }
     }
@@ -103,6 +138,14 @@ impl Server {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The addresses with this beginning, such as `https://`, in the order of its settings.
+    pub fn addresses(&self, scheme: &str) -> Vec<SocketAddr> {
+        let log = self.log();
+        let line = log.lines().find_map(|line| Some(line.split_once("listening on ")?.1));
+        let words = line.unwrap_or_default().split_whitespace();
+        words.filter_map(|word| word.strip_prefix(scheme)?.parse().ok()).collect()
     }
 
     /// A folder of this server's own: `sessions/`, `uploads/`, and for [`Self::script`] `root/`.
@@ -122,7 +165,37 @@ impl Server {
 
     /// All of its standard error so far.
     pub fn log(&self) -> String {
-        self.process.log()
+        logged(&self.process, self.log.as_ref())
+    }
+
+    /// The reader of its standard error.
+    pub fn stderr_reader(&self) -> &Tap {
+        self.process.stderr()
+    }
+
+    /// The reader of its standard output, after [`Start::piped_stdout`].
+    pub fn stdout_reader(&self) -> Option<&Tap> {
+        self.stdout.as_ref()
+    }
+
+    /// One of its disks, after [`Start::disk`].
+    pub fn disk(&self, name: &str) -> Disk {
+        self.disk_at(&self.folder.path().join(name))
+    }
+
+    /// One of its disks, after [`Start::disk_at`].
+    pub fn disk_at(&self, path: &Path) -> Disk {
+        Disk::of(self.pid(), path)
+    }
+
+    /// What its processes have in their environment: name and value.
+    pub fn marker(&self) -> (&'static str, String) {
+        (family::SERVER, self.folder.path().display().to_string())
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.process.ended()
     }
 
     /// Its standard output so far (the access log with `--access-log -`).
@@ -147,20 +220,19 @@ impl Server {
 
     /// `samovar status --json`.
     pub fn status(&self) -> serde_json::Value {
-        let output = Command::new(binary())
-            .args(["status", "--json", "--control"])
-            .arg(self.control())
-            .output()
-            .expect("the binary runs");
-        let text = String::from_utf8_lossy(&output.stdout);
-        serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e} in status: {output:?}"))
+        ask_status(&self.control()).unwrap_or_else(|output| panic!("in status: {output:?}"))
     }
 
     /// `samovar reload`: what it says, on the stream that its exit code calls for.
     pub fn reload(&self) -> Result<String, String> {
+        self.run_reload(&[])
+    }
+
+    fn run_reload(&self, args: &[&str]) -> Result<String, String> {
         let output = Command::new(binary())
             .args(["reload", "--control"])
             .arg(self.control())
+            .args(args)
             .output()
             .expect("the binary runs");
         let [said, wrong] =
@@ -177,6 +249,26 @@ impl Server {
         }
     }
 
+    /// Any arguments of `samovar reload`; else as [`Self::reload`].
+    pub fn reload_with<const N: usize>(&self, args: [&str; N]) -> Result<String, String> {
+        self.run_reload(&args)
+    }
+
+    /// SIGSTOP: it is there and does nothing, until [`Self::resume`].
+    pub fn pause(&self) {
+        self.process.signal(libc::SIGSTOP);
+    }
+
+    /// SIGCONT.
+    pub fn resume(&self) {
+        self.process.signal(libc::SIGCONT);
+    }
+
+    /// SIGUSR1, without waiting.
+    pub fn ask_to_reopen(&self) {
+        self.process.signal(libc::SIGUSR1);
+    }
+
     /// SIGUSR2, without waiting.
     pub fn ask_to_reload(&self) {
         self.process.signal(libc::SIGUSR2);
@@ -189,9 +281,28 @@ impl Server {
         workers.iter().filter_map(|w| i32::try_from(w["pid"].as_i64()?).ok()).collect()
     }
 
+    /// The process of its first worker. Waits for one: a worker may have answered before the supervisor has heard that it
+    /// was forked.
+    pub fn worker_pid(&self) -> i32 {
+        crate::eventually("a worker", || self.worker_pids().first().copied())
+    }
+
     /// SIGKILL to one of its workers.
     pub fn kill_worker(&self, pid: i32) {
         kill(pid, libc::SIGKILL);
+    }
+
+    /// SIGSTOP to one of its processes: only a SIGKILL ends it then.
+    pub fn stop_process(&self, pid: i32) {
+        kill(pid, libc::SIGSTOP);
+    }
+
+    /// SIGKILL to its main process, and waits for its end. Returns its folder, as [`Start::perish`].
+    pub fn perish(self) -> TempDir {
+        let Server { mut process, folder, .. } = self;
+        process.signal(libc::SIGKILL);
+        process.wait();
+        folder
     }
 
     /// SIGTERM, without waiting.
@@ -209,8 +320,15 @@ impl Server {
         self.terminate();
         let code = self.wait();
         assert_eq!(code, Some(0), "exit status; log:\n{}", self.log());
-        self.log()
+        self.process.whole_log()
     }
+}
+
+/// Standard error, wherever it goes.
+fn logged(process: &Process, file: Option<&(Disk, String)>) -> String {
+    let Some((disk, name)) = file else { return process.log() };
+    let text = std::fs::read(disk.path(name)).unwrap_or_default();
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 impl Start {
@@ -230,7 +348,24 @@ impl Start {
     /// One PHP setting.
     #[must_use]
     pub fn define(self, key: &str, value: &str) -> Start {
-        self.args(["--define", &format!("{key}={value}")])
+        self.args(["--php", &format!("{key}={value}")])
+    }
+
+    /// Extensions that Debian's packages, or `scripts/setup.sh`, leave switched off.
+    #[must_use]
+    pub fn extensions(self, names: &[&str]) -> Start {
+        let folder = self.folder.path().join("conf.d");
+        std::fs::create_dir(&folder).expect("an empty folder");
+        for (i, name) in names.iter().enumerate() {
+            // In this order: some need another one.
+            std::fs::write(
+                folder.join(format!("{i:02}-{name}.ini")),
+                format!("extension={name}\n"),
+            )
+            .expect("our own folder");
+        }
+        // Beside the usual ones.
+        self.env("PHP_INI_SCAN_DIR", &format!(":{}", folder.display()))
     }
 
     /// An environment variable.
@@ -262,6 +397,13 @@ impl Start {
         self
     }
 
+    /// Started by the user (and group) of that number, who gets its folder. Only root can.
+    #[must_use]
+    pub fn as_user(mut self, user: u32) -> Start {
+        self.user = Some(user);
+        self
+    }
+
     /// On a kernel older than Linux 6.7: `PAGEMAP_SCAN` is an unknown request.
     #[must_use]
     pub fn without_pagemap_scan(mut self) -> Start {
@@ -269,18 +411,109 @@ impl Start {
         self
     }
 
+    /// A file system of its own at [`Self::folder`]`/NAME`, of so many bytes. Ask [`crate::may_mount`] first.
+    #[must_use]
+    pub fn disk(mut self, name: &str, bytes: u64) -> Start {
+        self.confinement.disk(&self.folder.path().join(name), bytes);
+        self
+    }
+
+    /// The same at any path.
+    #[must_use]
+    pub fn disk_at(mut self, path: &Path, bytes: u64) -> Start {
+        self.confinement.disk(path, bytes);
+        self
+    }
+
+    /// Standard error goes into a file on one of its disks.
+    #[must_use]
+    pub fn log_on(mut self, disk: &str, name: &str) -> Start {
+        let disk = self.folder.path().join(disk);
+        self.confinement.stderr(&disk.join(name));
+        self.log = Some(Logged { disk, name: name.to_owned() });
+        self
+    }
+
+    /// Standard output is a pipe whose reader the test rules.
+    #[must_use]
+    pub fn piped_stdout(mut self) -> Start {
+        self.stdout = Some(Stdio::piped());
+        self
+    }
+
+    /// It lives in that control group.
+    #[must_use]
+    pub fn group(mut self, group: &Cgroup) -> Start {
+        self.confinement.group(group);
+        self
+    }
+
+    /// Its soft and its hard limit of open files.
+    #[must_use]
+    pub fn open_files(mut self, soft: u64, hard: u64) -> Start {
+        self.open_files = Some((soft, hard));
+        self
+    }
+
+    /// Started by a shell that runs this text, which ends with `exec "$@"` and its redirections.
+    #[must_use]
+    pub fn through(mut self, shell: &str) -> Start {
+        self.shell = Some(shell.to_owned());
+        self
+    }
+
+    /// Standard output goes there.
+    #[must_use]
+    pub fn stdout_to(mut self, stdout: impl Into<Stdio>) -> Start {
+        self.stdout = Some(stdout.into());
+        self
+    }
+
+    /// Starts it with that standard error, which nobody reads for it: waits until its status tells that it is ready.
+    pub fn start_unheard(self, stderr: impl Into<Stdio>) -> Server {
+        let (mut process, folder) = self.spawn(stderr.into());
+        let control = folder.path().join("control.sock");
+        let address = eventually("a server that is ready", || {
+            if let Some(status) = process.ended() {
+                panic!("the server ended ({status})");
+            }
+            let status = ask_status(&control).ok()?;
+            let workers = status["workers"].as_array()?;
+            let is_ready = !workers.is_empty() && workers.iter().all(|w| w["state"] == "idle");
+            is_ready.then(|| status["listen"][0].as_str()?.parse().ok())?
+        });
+        Server { process, stdout: None, log: None, address, folder }
+    }
+
+    /// As a service manager starts it that has opened this socket.
+    #[must_use]
+    pub fn inherit(mut self, listener: &TcpListener) -> Start {
+        self.inherited = Some(listener.try_clone().expect("a descriptor"));
+        self.through("LISTEN_PID=$$ exec \"$@\"")
+    }
+
+    /// Without the flag that lets it run as root where the tests do.
+    #[must_use]
+    pub fn without_root(mut self) -> Start {
+        self.drops_root = true;
+        self
+    }
+
     /// Starts it and waits until it is ready.
     pub fn start(self) -> Server {
-        let (mut process, folder) = self.spawn();
+        let logs = self.log.clone();
+        let (mut process, folder) = self.spawn(Stdio::piped());
+        let log_file = logs.map(|logs| (Disk::of(process.pid(), &logs.disk), logs.name));
         let address = eventually("the server's first answer", || {
-            let log = process.log();
+            let log = logged(&process, log_file.as_ref());
             if let Some(status) = process.ended() {
                 panic!("the server ended ({status}); its log:\n{log}");
             }
             let (_, rest) = log.split_once("listening on http://")?;
             rest.split_whitespace().next()?.parse().ok()
         });
-        Server { process, address, folder }
+        let stdout = process.take_stdout();
+        Server { process, stdout, log: log_file, address, folder }
     }
 
     /// Its folder, as [`Server::folder`].
@@ -290,7 +523,7 @@ impl Start {
 
     /// Starts it: exit code if it refuses to serve (else `None`), and its log so far.
     pub fn ended(self) -> (Option<i32>, String) {
-        let (mut process, _folder) = self.spawn();
+        let (mut process, _folder) = self.spawn(Stdio::piped());
         let code = eventually("the server's end, or its first answer", || match process.ended() {
             // The log's reader may be behind.
             Some(status) => (!process.log().is_empty()).then_some(status.code()),
@@ -302,36 +535,72 @@ impl Start {
 
     /// Starts it, expects it to refuse, and returns exit code and log.
     pub fn refuse(self) -> (Option<i32>, String) {
-        let (mut process, _folder) = self.spawn();
+        let (mut process, _folder) = self.spawn(Stdio::piped());
         let code = process.wait().code();
-        // The reader may be a moment behind the end.
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        (code, process.log())
+        (code, process.whole_log())
     }
 
-    fn spawn(self) -> (Process, TempDir) {
+    /// Starts it and kills its main process `after` so long, ready or not. Returns its folder, which the command
+    /// lines of all its processes name.
+    pub fn perish(self, after: std::time::Duration) -> TempDir {
+        let (mut process, folder) = self.spawn(Stdio::piped());
+        std::thread::sleep(after);
+        process.signal(libc::SIGKILL);
+        process.wait();
+        folder
+    }
+
+    fn spawn(self, stderr: Stdio) -> (Process, TempDir) {
         let config = self.folder.path().join("samovar.toml");
         std::fs::write(&config, &self.config).expect("a configuration");
         let stdout = std::fs::File::create(self.folder.path().join("stdout")).expect("a file");
-        let mut command = Command::new(binary());
+        let stdout = self.stdout.unwrap_or_else(|| Stdio::from(stdout));
+        let mut command = match &self.shell {
+            None => Command::new(binary()),
+            Some(text) => {
+                let mut shell = Command::new("/bin/sh");
+                shell.args(["-c", text, "sh"]).arg(binary());
+                shell
+            }
+        };
         command.arg("serve").arg(&self.target).args(["--listen", "127.0.0.1:0"]);
         command.arg("--config").arg(&config);
         command.arg("--control").arg(self.folder.path().join("control.sock"));
         if self.shared_ini {
             for (key, value) in ini(self.folder.path()) {
-                command.args(["--define", &format!("{key}={value}")]);
+                command.args(["--php", &format!("{key}={value}")]);
             }
         }
-        command.args(&self.args).stdout(Stdio::from(stdout));
+        if is_root() && !self.drops_root {
+            // Whoever tests in a container is.
+            command.arg("--allow-root");
+        }
+        command.args(&self.args).stdout(stdout);
         // As php-fpm with clear_env: $_SERVER must not depend on who runs the tests.
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env(family::RUN, family::run()).env(family::SERVER, self.folder.path());
         command.envs(self.env);
+        if let Some(listener) = self.inherited {
+            command.env("LISTEN_FDS", "1").env("LISTEN_FDNAMES", "samovar.socket");
+            kernel::hand_over(&mut command, listener);
+        }
         if let Some(folder) = &self.inside {
             command.current_dir(folder).env("PWD", folder);
+        }
+        if let Some(user) = self.user {
+            for below in ["", "sessions", "uploads", "samovar.toml", "stdout"] {
+                let path = self.folder.path().join(below);
+                std::os::unix::fs::chown(path, Some(user), Some(user)).expect("we are root");
+            }
+            command.uid(user).gid(user);
+        }
+        if let Some((soft, hard)) = self.open_files {
+            kernel::limit_open_files(&mut command, soft, hard);
         }
         if self.old_kernel {
             kernel::forget_pagemap_scan(&mut command);
         }
-        (Process::start("samovar", &mut command), self.folder)
+        self.confinement.apply(&mut command);
+        (Process::start_with_stderr("samovar", &mut command, stderr), self.folder)
     }
 }

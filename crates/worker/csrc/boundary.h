@@ -6,28 +6,24 @@
 #define SAMOVAR_BOUNDARY_H
 
 #include <stdbool.h>
+#include "from_rust.h"
 #include "request.h"
+
+/* Of what each request writes: side by side, for a rollback copies back whole pages. */
+#define SAMOVAR_OF_REQUEST __attribute__((section("samovar_of_request")))
 
 /* ---- Rust calls C -------------------------------------------------------------------------- */
 
-typedef struct {
-    const char *ini_file; /* instead of the built-in php.ini; NULL: that one */
-    const char
-        *ini_entries; /* lines `key=value`, stronger than every file; must outlive the process */
-    const char *app_script; /* the front controller, "" for none */
-    const char *root;       /* the document root */
-    const char
-        *checkpoint_after;   /* a file whose first inclusion ends in a checkpoint, "" for none */
-    size_t growth_bytes_max; /* of PHP's heap, after which a resident worker rolls back */
-    int64_t rollback_every;  /* requests of a FrankenPHP worker script, 0: never */
-    bool frankenphp_worker;  /* the front controller is such a script */
-    bool log_debug;          /* frankenphp_log() writes messages below the level of information */
-} samovar_options;
-
+/* The settings: `samovar_options` of from_rust.h, which build.rs writes from src/php_options.in.rs.
+ * What it points to lives as long as the process. */
 /* Starts the engine once, in the template. 0, or -1 after PHP has said why. */
 int samovar_php_startup(const samovar_options *options);
 /* Ends it: for the template's own end only. */
 void samovar_php_shutdown(void);
+/* Whether an extension, or PHP itself, has an ini directive of that name. */
+bool samovar_has_directive(const char *name);
+/* A place in libphp's code. */
+uintptr_t samovar_php_code(void);
 /* PHP_VERSION of the libphp that was loaded, and of the headers this was built with. */
 const char *samovar_php_version(void);
 const char *samovar_php_built_for(void);
@@ -42,6 +38,12 @@ enum {
 /* Runs the script of the request `head` (script model); stays inside when it becomes resident.
  * The request is finished when this returns. */
 int samovar_php_run(const samovar_head *head);
+/* Why a worker must not take another request after this one, which has changed its process
+ * (leave_reason in ring.h); 0: it may. */
+int samovar_stained(void);
+/* This process is the server's own, not one that a request has forked: signals to stop are not for
+ * it. */
+void samovar_is_ours(void);
 /* Runs the front controller without a request, for its Samovar\serve() or checkpoint() to take
  * some. SAMOVAR_RUN_DONE: it ended without calling either. */
 int samovar_php_boot(int place);
@@ -58,8 +60,11 @@ enum {
     SAMOVAR_REHEARSES = 3,    /* a process that ends where the image would be taken */
     SAMOVAR_RUNS_CONSOLE = 4  /* a console worker: there are no requests */
 };
-/* Exit status of a worker that is to be replaced at once (life.rs). */
-enum { SAMOVAR_EXIT_REPLACE = 83 };
+
+/* Where C looks for the fields of a request's head, in their order: for the test that Rust has them
+ * there. */
+enum { SAMOVAR_HEAD_FIELDS = 22 };
+extern const size_t samovar_head_offsets[SAMOVAR_HEAD_FIELDS];
 
 /* ---- C calls Rust -------------------------------------------------------------------------- */
 
@@ -84,32 +89,63 @@ void samovar_end_answer(void);
 void samovar_abort_answer(void);
 /* 1 when the client has gone. */
 int samovar_is_cancelled(void);
+/* The setting whose time the request has used up (its script is to end); NULL: it may go on. */
+const char *samovar_overrun(void);
+/* The script asks for that much more time from now on; how much of it it gets, ms. */
+uint64_t samovar_extend(uint64_t more_ms);
 /* The request is over; its memory in the slot is the front's again. */
 void samovar_finish(size_t peak_bytes);
+/* What the request has cost so far, and how many this worker has finished before it. */
+typedef struct {
+    uint64_t wall_ns, cpu_ns, answer_bytes, requests;
+} samovar_so_far;
+_Static_assert(sizeof(samovar_so_far) == 4 * sizeof(uint64_t), "SoFar of boundary.rs");
+samovar_so_far samovar_request_so_far(void);
 /* CPU time that this worker's requests have used so far, ns. No system call. */
 uint64_t samovar_cpu_ns(void);
-/* What the survey of a booted process has found; all texts may be cut. */
+/* What the preflight of a booted process has found; all texts may be cut. */
 void samovar_finding(const char *kind, const char *action, const char *what, const char *where,
                      const char *advice);
 /* In the image process: says what kind of image there is. "shared": stays and forks, and returns in
  * each worker. Any other: ends the process. In a worker that boots by itself it only returns. */
 void samovar_image_is(const char *mode, size_t bytes, size_t regions);
-/* Memory for what a rollback must not bring back (image.c). NULL: none. */
+/* Memory for what a rollback must not bring back (memory/image.c). NULL: none. */
 void *samovar_shared_memory(size_t len);
 /* A rollback has taken `ns` and copied `pages` pages. */
-void samovar_rolled_back(uint64_t ns, size_t pages);
+void samovar_rolled_back(uint64_t ns, size_t pages, bool searched);
 /* A script that runs whole has called checkpoint(): its worker leaves after the request. */
 void samovar_met_checkpoint(void);
 /* This process is no worker (any more): what it would answer has no reader. */
 void samovar_detach(void);
-/* Notes why this worker leaves (leave_reason in image.h). */
+/* Notes why this worker leaves (leave_reason in ring.h). */
 void samovar_leave(int reason);
 /* The next warm-up request, NULL after the last. Valid for the life of the process. */
 const samovar_head *samovar_next_warmup(void);
 /* 1: this process runs a warm-up request, whose answer nobody reads. */
 extern bool samovar_warming;
+/* C, called by Rust when this process becomes a worker; when it has taken a request; before it
+ * finishes it: what there is to say of it, `len` bytes that stay until the next is taken, and how
+ * PHP ended it. */
+void samovar_ledger_install(void);
+void samovar_ledger_open(const samovar_head *head);
+const uint8_t *samovar_ledger_close(size_t *len, samovar_ending *ending);
+/* C, called by Rust: the request has waited for its client; this process is no worker any more. */
+void samovar_ledger_client(uint32_t times, uint64_t ns);
+void samovar_ledger_forked(void);
+/* C, called by Rust: the waits of the request that begins end the worker's turn; those after it do
+ * not (interpose/blocking.c). */
+void samovar_turn_open(void);
+void samovar_turn_close(void);
+/* Rust, called by C: the worker is about to wait; true: requests wait for a turn, and if it does
+ * wait, they are to be given it. It goes on. None of them touches errno. */
+bool samovar_turn_pause(void);
+void samovar_turn_pass(void);
+void samovar_turn_resume(void);
 /* C, called by Rust before a request is taken: 0 when this worker must not take one. */
 int samovar_may_take(void);
+/* C, called by Rust then: it may, but has asked for samovar_take() to come back first, with NULL.
+ */
+bool samovar_idle_asked(void);
 /* One message for the log, with the id of the request ("" for none). */
 void samovar_log(const char *message, size_t len, const char *request_id);
 /* The same with a level ("warn") and an object in JSON (len 0: none). */
@@ -121,6 +157,11 @@ typedef struct {
     size_t context_len;
     const char *request_id;
 } samovar_event;
+_Static_assert(offsetof(samovar_event, message_len) == 2 * sizeof(size_t),
+               "RawEvent of boundary.rs");
+_Static_assert(offsetof(samovar_event, context_len) == 4 * sizeof(size_t),
+               "RawEvent of boundary.rs");
+_Static_assert(sizeof(samovar_event) == 6 * sizeof(size_t), "RawEvent of boundary.rs");
 void samovar_log_event(const samovar_event *event);
 
 #endif

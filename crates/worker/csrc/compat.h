@@ -1,25 +1,21 @@
-/* What differs between the PHP versions that the worker is built for, 8.2 to 8.4, in one place.
- * Private to this directory. */
+/* What differs between the PHP versions that the worker is built for, 8.2 to 8.4: no other file
+ * asks for a version (tests/tests/tidy/rooms.rs). How a PHP was configured (signals, timers,
+ * sessions) is asked where it matters. */
 #ifndef SAMOVAR_COMPAT_H
 #define SAMOVAR_COMPAT_H
 
 #include <php.h>
+#include <zend_fibers.h>
 #include <ext/random/php_random.h>
 #include <ext/session/php_session.h>
+
+/* A PHP without sessions has no such symbol. */
+#pragma weak ps_globals
 
 /* ---- flush() ------------------------------------------------------------------------------- */
 
 /* Since 8.4 it sends the headers of an answer that has no body yet. */
 enum { SAMOVAR_FLUSH_SENDS_HEADERS = PHP_VERSION_ID >= 80400 };
-
-/* ---- tables of methods --------------------------------------------------------------------- */
-
-#if PHP_VERSION_ID >= 80400
-#define SAMOVAR_METHOD(name, handler, info, flags)                                                 \
-    ZEND_RAW_FENTRY(name, handler, info, flags, NULL, NULL)
-#else
-#define SAMOVAR_METHOD(name, handler, info, flags) ZEND_RAW_FENTRY(name, handler, info, flags)
-#endif
 
 /* ---- session handlers ---------------------------------------------------------------------- */
 
@@ -64,5 +60,50 @@ static inline void samovar_session_random_forget(void) {
     PS(random_seeded) = false; /* Seeds itself from the kernel when it is next used. */
 #endif
 }
+
+/* ---- fibers -------------------------------------------------------------------------------- */
+
+/* Since 8.3 the engine knows where a stack ends, and throws before it does. */
+static inline void samovar_stack_is(zend_fiber_stack *stack) {
+#ifdef ZEND_CHECK_STACK_LIMIT
+    EG(stack_base) = zend_fiber_stack_base(stack);
+    EG(stack_limit) = zend_fiber_stack_limit(stack);
+#else
+    (void)stack;
+#endif
+}
+
+/* ---- the memory limit ---------------------------------------------------------------------- */
+
+/* Since 8.2.33 it is an unwind that looks like exit(), and is a fatal error: this tells the two
+ * apart. */
+static inline bool samovar_is_out_of_memory(void) {
+#ifdef ZEND_HAS_OOM
+    return ZEND_HAS_OOM();
+#else
+    return false;
+#endif
+}
+
+/* Its error was reported: shutdown functions may run after it. */
+static inline void samovar_forget_out_of_memory(void) {
+#ifdef ZEND_HAS_OOM
+    EG(delayed_oom).state = ZEND_OOM_STATE_NONE;
+#endif
+}
+
+/* ---- calls that are answered while a script is compiled ------------------------------------ */
+
+/* The function is called each time: what it answers may be another in another process. */
+static inline void samovar_never_answer_early(zend_function *function) {
+#ifdef ZEND_ACC_COMPILE_TIME_EVAL
+    function->common.fn_flags &= ~ZEND_ACC_COMPILE_TIME_EVAL;
+#else
+    (void)function;
+#endif
+}
+
+/* exit() is a function, and no opcode. */
+#define SAMOVAR_EXIT_IS_FUNCTION (PHP_VERSION_ID >= 80400)
 
 #endif

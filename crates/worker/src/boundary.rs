@@ -4,24 +4,19 @@
 //! None of them calls PHP, so that no longjmp can pass through a Rust frame.
 
 use crate::log;
+use crate::meter::Meter;
+use crate::php_options::PhpOptions;
+use crate::shared;
+use samovar_channel::EXIT_REPLACE;
+use samovar_ring::Turn;
 use samovar_ring::{
-    Lane, LeaveReason, Ledger, Model, SlotIndex, Take, WorkerEnd, WorkerState, monotonic_ns,
+    Ending, Lane, LeaveReason, Model, Overrun, SlotIndex, Take, Usage, WorkerEnd, WorkerState,
+    monotonic_ns,
 };
 use std::cell::UnsafeCell;
-use std::ffi::{CStr, CString, c_char, c_int};
-
-#[repr(C)]
-struct RawOptions {
-    ini_file: *const c_char,
-    ini_entries: *const c_char,
-    app_script: *const c_char,
-    root: *const c_char,
-    checkpoint_after: *const c_char,
-    growth_bytes_max: usize,
-    rollback_every: i64,
-    frankenphp_worker: bool,
-    log_debug: bool,
-}
+use std::ffi::{CStr, c_char, c_int};
+use std::mem::offset_of;
+use std::sync::OnceLock;
 
 /// An opaque request head in the slot.
 #[repr(C)]
@@ -30,19 +25,27 @@ pub(crate) struct Head {
 }
 
 unsafe extern "C" {
-    fn samovar_php_startup(options: *const RawOptions) -> c_int;
+    fn samovar_php_startup(options: *const PhpOptions) -> c_int;
     fn samovar_php_shutdown();
+    fn samovar_has_directive(name: *const c_char) -> bool;
+    fn samovar_php_code() -> usize;
     fn samovar_php_version() -> *const c_char;
     fn samovar_php_built_for() -> *const c_char;
     fn samovar_php_run(head: *const Head) -> c_int;
     fn samovar_php_boot(place: c_int) -> c_int;
     fn samovar_php_console(count: c_int, words: *const *const c_char) -> c_int;
+    fn samovar_stained() -> c_int;
+    fn samovar_is_ours();
     fn samovar_may_take() -> c_int;
-    fn samovar_shared_memory(len: usize) -> *mut std::ffi::c_void;
+    fn samovar_ledger_install();
+    fn samovar_ledger_open(head: *const Head);
+    fn samovar_ledger_close(len: *mut usize, ending: *mut u32) -> *const u8;
+    fn samovar_ledger_client(times: u32, ns: u64);
+    fn samovar_ledger_forked();
+    fn samovar_idle_asked() -> bool;
+    fn samovar_turn_open();
+    fn samovar_turn_close();
 }
-
-/// Exit status of a worker that is to be replaced at once (`SAMOVAR_EXIT_REPLACE` in boundary.h).
-const EXIT_REPLACE: c_int = 83;
 
 /// How a run of a script ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,69 +78,22 @@ struct Exchange {
     slot: Option<SlotIndex>,
     submitted_ns: u64,
     taken_ns: u64,
-    cpu: &'static mut CpuMeter,
+    meter: &'static mut Meter,
     body: Vec<u8>,
     /// Set when this process met a checkpoint that it cannot have: it leaves after its request.
     met_checkpoint: bool,
-}
-
-/// Whose CPU time is whose. Reading the CPU clock is a system call that costs as much as a short request, so a
-/// request shorter than [`CLOCK_WORTH_NS`] is charged the time it took; the next longer one settles the difference.
-#[allow(clippy::struct_field_names)] // The unit stands last in every name.
-struct CpuMeter {
-    /// What the CPU clock said when it was last read.
-    read_ns: u64,
-    /// Charged since then without reading it.
-    guessed_ns: u64,
-    /// Charged in all.
-    charged_ns: u64,
-}
-
-/// Fifty times what reading the CPU clock costs.
-const CLOCK_WORTH_NS: u64 = 20_000;
-
-impl CpuMeter {
-    fn new() -> CpuMeter {
-        CpuMeter { read_ns: thread_cpu_ns(), guessed_ns: 0, charged_ns: 0 }
-    }
-
-    /// In memory of its own that no rollback brings back.
-    fn surviving() -> &'static mut CpuMeter {
-        let meter = CpuMeter::new();
-        // SAFETY: no pointers; asks for zeroed memory.
-        let at = unsafe { samovar_shared_memory(size_of::<CpuMeter>()) }.cast::<CpuMeter>();
-        // SAFETY: page-aligned and large enough, mapped for the life of the process; or null.
-        unsafe { at.as_mut() }.map_or_else(
-            || Box::leak(Box::new(CpuMeter::new())),
-            |place| {
-                *place = meter;
-                place
-            },
-        )
-    }
-
-    /// The CPU time of a request that took `run_ns`.
-    fn charge(&mut self, run_ns: u64) -> u64 {
-        let cost = if run_ns < CLOCK_WORTH_NS {
-            self.guessed_ns += run_ns;
-            run_ns
-        } else {
-            let now = thread_cpu_ns();
-            let cost = now.saturating_sub(self.read_ns).saturating_sub(self.guessed_ns);
-            (self.read_ns, self.guessed_ns) = (now, 0);
-            // What was guessed too low before is not this request's: it used no more CPU than time.
-            cost.min(run_ns)
-        };
-        self.charged_ns += cost;
-        cost
-    }
 }
 
 struct Global(UnsafeCell<Option<Exchange>>);
 // SAFETY: the worker process has one thread; `with` hands out one reference at a time, because no function
 // called inside it comes back here (none calls PHP).
 unsafe impl Sync for Global {}
+// Beside what else each request writes (boundary.h).
+#[unsafe(link_section = "samovar_of_request")]
 static EXCHANGE: Global = Global(UnsafeCell::new(None));
+
+/// The worker's turn, beside the exchange: the waits that end it may be anybody's, a call of this file's too.
+static TURN: OnceLock<Turn> = OnceLock::new();
 
 fn with<R>(f: impl FnOnce(&mut Exchange) -> R) -> Option<R> {
     // SAFETY: see `Global`: single thread, not re-entered.
@@ -147,15 +103,22 @@ fn with<R>(f: impl FnOnce(&mut Exchange) -> R) -> Option<R> {
 
 /// After the fork: from now on PHP's calls go to this end of the ring.
 pub(crate) fn install(mut ring: WorkerEnd, lanes: &'static [Lane]) {
+    // SAFETY: notes the number of this process.
+    unsafe { samovar_is_ours() };
+    // SAFETY: asks for memory; nothing else of it has been called in this process.
+    unsafe { samovar_ledger_install() };
     // Now, so that what a rollback brings back has joined already.
     ring.join(lanes);
+    // The only time in this process: no worker is forked from another.
+    let _ = TURN.set(ring.turn());
+    shared::begin();
     let exchange = Exchange {
         ring,
         lanes,
         slot: None,
         submitted_ns: 0,
         taken_ns: 0,
-        cpu: CpuMeter::surviving(),
+        meter: Meter::persistent(),
         body: Vec::with_capacity(samovar_ring::BODY_BYTES),
         met_checkpoint: false,
     };
@@ -173,6 +136,12 @@ pub(crate) fn met_checkpoint() -> bool {
     with(|x| x.met_checkpoint).unwrap_or(false)
 }
 
+/// What the last request has changed of this process and nobody puts back.
+pub(crate) fn stain() -> Option<LeaveReason> {
+    // SAFETY: looks at this process; calls no PHP and comes not back here.
+    LeaveReason::from_code(unsafe { samovar_stained() }.unsigned_abs())
+}
+
 /// Ends this process; the supervisor replaces it at once.
 pub(crate) fn leave(reason: LeaveReason) -> ! {
     with(|x| x.ring.report_leave(reason));
@@ -182,7 +151,12 @@ pub(crate) fn leave(reason: LeaveReason) -> ! {
 
 /// Reports what the worker does.
 pub(crate) fn report(state: WorkerState) {
-    with(|x| x.ring.report_state(state));
+    with(|x| {
+        x.ring.report_state(state);
+        if state == WorkerState::Booting {
+            x.meter.boots();
+        }
+    });
 }
 
 /// Reports which model the application chose.
@@ -206,9 +180,19 @@ impl Exchange {
                 self.slot = Some(slot);
                 self.submitted_ns = submitted_ns;
                 self.taken_ns = monotonic_ns();
-                Some(self.ring.request(slot).cast())
+                self.meter.idled(self.ring.take_idle_sleeps());
+                let head = self.ring.request(slot).cast();
+                // SAFETY: the head stays ours until the slot is finished.
+                unsafe { samovar_ledger_open(head) };
+                if TURN.get().is_some_and(Turn::is_counted) {
+                    // SAFETY: sets flags of this thread.
+                    unsafe { samovar_turn_open() };
+                }
+                Some(head)
             }
             Take::Stop => None,
+            // SAFETY: looks at a flag.
+            Take::Refused if unsafe { samovar_idle_asked() } => None,
             Take::Refused => {
                 self.ring.report_leave(LeaveReason::Connection);
                 // SAFETY: ends the process, which holds no request.
@@ -218,56 +202,47 @@ impl Exchange {
     }
 
     fn finish(&mut self, peak_bytes: u64) {
+        shared::let_go();
         let Some(slot) = self.slot.take() else { return };
+        let (mut len, mut ending) = (0, 0);
+        // SAFETY: clears flags of this thread.
+        unsafe { samovar_turn_close() };
+        // SAFETY: fills two locals.
+        let report = unsafe { samovar_ledger_close(&raw mut len, &raw mut ending) };
+        if len > 0 {
+            // SAFETY: boundary.h: so many bytes, which stay until the next request is taken.
+            self.ring.put_report(slot, unsafe { std::slice::from_raw_parts(report, len) });
+        }
         let run_ns = monotonic_ns().saturating_sub(self.taken_ns);
-        let ledger = Ledger {
+        let charge = self.meter.charge(run_ns);
+        let usage = Usage {
             queue_ns: self.taken_ns.saturating_sub(self.submitted_ns),
             run_ns,
-            cpu_ns: self.cpu.charge(run_ns),
+            cpu_ns: charge.cpu_ns,
             peak_bytes,
+            ending: Ending::from_code(ending).unwrap_or_default(),
+            details: charge.details,
+            ..Usage::default()
         };
-        self.ring.finish(slot, &ledger);
+        self.ring.finish(slot, &usage);
     }
-}
 
-fn thread_cpu_ns() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: fills a local; the clock always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut now) };
-    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+    /// Tells the ledger of the time that the request has just waited for its client.
+    fn note_client(&mut self) {
+        let (times, ns) = self.ring.take_client_waits();
+        if times > 0 {
+            // SAFETY: looks at where PHP stands, and notes it; calls no PHP and comes not back here.
+            unsafe { samovar_ledger_client(times, ns) };
+        }
+    }
 }
 
 // ---- Rust calls PHP ------------------------------------------------------------------------------
 
-/// The C strings that PHP keeps pointers to for the life of the process.
-pub(crate) struct PhpOptions {
-    pub(crate) ini_file: Option<CString>,
-    pub(crate) ini_entries: CString,
-    pub(crate) app: CString,
-    pub(crate) root: CString,
-    pub(crate) checkpoint_after: CString,
-    pub(crate) growth_bytes_max: usize,
-    pub(crate) rollback_every: u32,
-    pub(crate) frankenphp_worker: bool,
-    pub(crate) log_debug: bool,
-}
-
-/// Starts the engine. The options are leaked: PHP points into them for ever.
+/// Starts the engine. The options are leaked: C points to them for ever.
 pub(crate) fn php_startup(options: PhpOptions) -> Result<(), &'static str> {
-    let options: &'static PhpOptions = Box::leak(Box::new(options));
-    let raw = RawOptions {
-        ini_file: options.ini_file.as_ref().map_or(std::ptr::null(), |f| f.as_ptr()),
-        ini_entries: options.ini_entries.as_ptr(),
-        app_script: options.app.as_ptr(),
-        root: options.root.as_ptr(),
-        checkpoint_after: options.checkpoint_after.as_ptr(),
-        growth_bytes_max: options.growth_bytes_max,
-        rollback_every: options.rollback_every.into(),
-        frankenphp_worker: options.frankenphp_worker,
-        log_debug: options.log_debug,
-    };
-    // SAFETY: all strings live for ever; called once, before any other PHP call, on the only thread.
-    match unsafe { samovar_php_startup(&raw const raw) } {
+    // SAFETY: lives for ever, as its strings do; called once, before any other PHP call, on the only thread.
+    match unsafe { samovar_php_startup(Box::leak(Box::new(options))) } {
         0 => Ok(()),
         _ => Err("PHP did not start; its messages stand above"),
     }
@@ -279,12 +254,24 @@ pub(crate) fn php_shutdown() {
     unsafe { samovar_php_shutdown() };
 }
 
+/// Whether the engine or an extension has an ini directive of that name.
+pub(crate) fn has_directive(name: &CStr) -> bool {
+    // SAFETY: after `php_startup`; a string with an end.
+    unsafe { samovar_has_directive(name.as_ptr()) }
+}
+
 /// Version of the loaded libphp.
 pub(crate) fn php_version() -> String {
     // SAFETY: after `php_startup`.
     let version = unsafe { samovar_php_version() };
     // SAFETY: a NUL-terminated string of the running engine, or a literal.
     unsafe { CStr::from_ptr(version) }.to_string_lossy().into_owned()
+}
+
+/// A place in libphp's code.
+pub(crate) fn php_code() -> usize {
+    // SAFETY: only returns an address.
+    unsafe { samovar_php_code() }
 }
 
 /// Version of the headers this binary was compiled with.
@@ -303,17 +290,17 @@ pub(crate) fn php_run(head: *const Head) -> Outcome {
 
 /// Where the front controller is booted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum BootPlace {
     /// In the process that workers are forked from.
     Image = 1,
-    /// In a worker.
+    /// In a worker, which keeps the application for itself.
     Worker = 2,
     /// In a process that ends where the image would be taken.
     Rehearsal = 3,
 }
 
 /// Runs the front controller without a request.
-pub(crate) fn php_boot(place: Place) -> Outcome {
+pub(crate) fn php_boot(place: BootPlace) -> Outcome {
     // SAFETY: after `php_startup`, outside any request.
     Outcome::from_c(unsafe { samovar_php_boot(place as c_int) })
 }
@@ -341,6 +328,7 @@ extern "C" fn samovar_resident(rolls_back: bool) {
         // A resident application cannot run other scripts: they would share its globals.
         x.lanes = &[Lane::App];
         x.ring.report_model(if rolls_back { Model::Checkpoint } else { Model::Resident });
+        x.meter.serves();
     });
 }
 
@@ -350,28 +338,57 @@ extern "C" fn samovar_met_checkpoint() {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn samovar_turn_pause() -> bool {
+    TURN.get().is_some_and(Turn::pause)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn samovar_turn_pass() {
+    if let Some(turn) = TURN.get() {
+        turn.pass_on();
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn samovar_turn_resume() {
+    if let Some(turn) = TURN.get() {
+        turn.resume();
+    }
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn samovar_detach() {
+    // SAFETY: clears flags of this thread: the turn is the parent's.
+    unsafe { samovar_turn_close() };
+    // SAFETY: forgets what the ledger was.
+    unsafe { samovar_ledger_forked() };
     // SAFETY: see `Global`. Not dropped: the parent goes on with what it points to.
     std::mem::forget(unsafe { (*EXCHANGE.0.get()).take() });
+    shared::forked();
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn samovar_leave(reason: c_int) {
-    if let Some(reason) = LeaveReason::from_bits(reason.unsigned_abs()) {
+    if let Some(reason) = LeaveReason::from_code(reason.unsigned_abs()) {
         with(|x| x.ring.report_leave(reason));
     }
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn samovar_rolled_back(ns: u64, pages: usize) {
-    with(|x| x.ring.report_rollback(ns, pages));
+extern "C" fn samovar_rolled_back(ns: u64, pages: usize, searched: bool) {
+    with(|x| {
+        x.ring.report_rollback(ns, pages, searched);
+        x.meter.rolled_back(ns, pages);
+    });
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn samovar_read_body(to: *mut c_char, room: usize) -> usize {
     with(|x| {
         let Some(slot) = x.slot else { return 0 };
-        if x.ring.read_body(slot, room, &mut x.body).is_err() {
+        let is_broken = x.ring.read_body(slot, room, &mut x.body).is_err();
+        x.note_client();
+        if is_broken {
             return 0;
         }
         // SAFETY: `read_body` appended at most `room` bytes, and the caller's buffer has that room.
@@ -401,7 +418,11 @@ unsafe extern "C" fn samovar_put_interim(status: c_int, lines: *const c_char, le
 unsafe extern "C" fn samovar_write(bytes: *const c_char, len: usize) -> c_int {
     // SAFETY: boundary.h: `bytes` has `len` bytes.
     let bytes = unsafe { slice(bytes, len) };
-    status_of(with(|x| x.slot.is_some_and(|slot| x.ring.write_body(slot, bytes).is_ok())))
+    status_of(with(|x| {
+        let done = x.slot.is_some_and(|slot| x.ring.write_body(slot, bytes).is_ok());
+        x.note_client();
+        done
+    }))
 }
 
 #[unsafe(no_mangle)]
@@ -430,13 +451,54 @@ extern "C" fn samovar_is_cancelled() -> c_int {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn samovar_overrun() -> *const c_char {
+    let overrun = with(|x| x.slot.and_then(|slot| x.ring.overrun(slot))).flatten();
+    let name = overrun.map(|overrun| match overrun {
+        Overrun::Answer => c"timeouts.answer",
+        Overrun::Request => c"timeouts.request",
+        Overrun::After => c"timeouts.after",
+    });
+    name.map_or(std::ptr::null(), CStr::as_ptr)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn samovar_extend(more_ms: u64) -> u64 {
+    with(|x| {
+        let run_ms = monotonic_ns().saturating_sub(x.taken_ns) / 1_000_000;
+        x.slot.map_or(0, |slot| x.ring.extend(slot, run_ms, more_ms))
+    })
+    .unwrap_or(0)
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn samovar_finish(peak_bytes: usize) {
     with(|x| x.finish(peak_bytes as u64));
 }
 
+/// `samovar_so_far` of boundary.h, which asserts its size.
+#[repr(C)]
+#[derive(Default)]
+struct SoFar {
+    wall_ns: u64,
+    cpu_ns: u64,
+    answer_bytes: u64,
+    requests: u64,
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn samovar_request_so_far() -> SoFar {
+    let so_far = |x: &mut Exchange| SoFar {
+        wall_ns: monotonic_ns().saturating_sub(x.taken_ns),
+        cpu_ns: x.meter.so_far_ns(),
+        answer_bytes: x.ring.answer_bytes(),
+        requests: x.ring.requests(),
+    };
+    with(|x| x.slot.is_some().then(|| so_far(x))).flatten().unwrap_or_default()
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn samovar_cpu_ns() -> u64 {
-    with(|x| x.cpu.charged_ns).unwrap_or(0)
+    with(|x| x.meter.charged_ns()).unwrap_or(0)
 }
 
 #[unsafe(no_mangle)]
@@ -447,6 +509,13 @@ unsafe extern "C" fn samovar_log(message: *const c_char, len: usize, id: *const 
     let id = unsafe { CStr::from_ptr(id) }.to_string_lossy();
     log::write(&message, &id);
 }
+
+/// `samovar_event` of boundary.h, which asserts the same.
+const _: () = assert!(
+    offset_of!(RawEvent, message_len) == 2 * size_of::<usize>()
+        && offset_of!(RawEvent, context_len) == 4 * size_of::<usize>()
+        && size_of::<RawEvent>() == 6 * size_of::<usize>()
+);
 
 /// `samovar_event` of boundary.h.
 #[repr(C)]
@@ -483,7 +552,7 @@ fn status_of(done: Option<bool>) -> c_int {
 
 /// # Safety
 /// `at` must have `len` readable bytes while the result is used.
-unsafe fn slice<'a>(at: *const c_char, len: usize) -> &'a [u8] {
+pub(crate) unsafe fn slice<'a>(at: *const c_char, len: usize) -> &'a [u8] {
     if len == 0 {
         return &[];
     }
@@ -493,20 +562,57 @@ unsafe fn slice<'a>(at: *const c_char, len: usize) -> &'a [u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use samovar_ring::request::{FLAG_APP, RequestHead, encode};
 
+    unsafe extern "C" {
+        static samovar_head_offsets: [usize; 22];
+    }
+
+    /// request.h has every field where crates/ring puts it.
     #[test]
-    fn short_requests_are_charged_their_time_and_long_ones_the_clock() {
-        let mut meter = CpuMeter::new();
-        assert_eq!(meter.charge(5_000), 5_000);
-        assert_eq!(meter.charge(6_000), 6_000);
-        let begin = std::time::Instant::now();
-        while thread_cpu_ns() - meter.read_ns < 3_000_000 {}
-        let run_ns = begin.elapsed().as_nanos() as u64;
-        let cost = meter.charge(run_ns);
-        assert!(cost <= run_ns && cost >= 2_900_000 - 11_000, "{cost} of {run_ns}");
-        assert_eq!(meter.charged_ns, 11_000 + cost);
-        // A request that slept used little CPU.
-        assert!(meter.charge(1_000_000_000) < 500_000_000);
+    #[allow(clippy::needless_update)] // A field that is not listed here is C's by ring.h, which is generated.
+    fn c_finds_each_field_of_a_head() {
+        let texts: [&[u8]; 16] = std::array::from_fn(|at| &b"abcdefghijklmnop"[at..]);
+        let head = RequestHead {
+            method: texts[0],
+            target: texts[1],
+            query: texts[2],
+            protocol: texts[3],
+            script_filename: texts[4],
+            script_name: texts[5],
+            document_uri: texts[6],
+            path_info: texts[7],
+            document_root: texts[8],
+            server_name: texts[9],
+            server_addr: texts[10],
+            remote_addr: texts[11],
+            request_id: texts[12],
+            content_type: Some(texts[13]),
+            cookie: Some(texts[14]),
+            authorization: Some(texts[15]),
+            content_length: Some(0x1234_5678_9abc),
+            server_port: 81,
+            remote_port: 82,
+            flags: FLAG_APP,
+            ..RequestHead::default()
+        };
+        let (mut bytes, header) = (Vec::new(), (&b"name"[..], &b"value"[..]));
+        encode(&head, [header; 3], &mut bytes).expect("it is short");
+        // SAFETY: a constant of the C part, of that length (boundary.h).
+        let offsets = unsafe { &samovar_head_offsets };
+        let number = |at: usize| u32::from_ne_bytes(std::array::from_fn(|i| bytes[at + i]));
+        let text = |at: usize| {
+            let (from, len) = (number(at) as usize, number(at + 4) as usize);
+            &bytes[from..from + len]
+        };
+        for (at, expected) in texts.into_iter().enumerate() {
+            assert_eq!(text(offsets[at]), expected, "field {at}");
+        }
+        let length = std::array::from_fn(|i| bytes[offsets[16] + i]);
+        assert_eq!(i64::from_ne_bytes(length), 0x1234_5678_9abc);
+        let numbers = [17, 18, 19, 20].map(|field| number(offsets[field]));
+        assert_eq!(numbers, [81, 82, FLAG_APP, 3]);
+        let table = number(offsets[21]) as usize;
+        assert_eq!((text(table), text(table + 8)), header);
     }
 }

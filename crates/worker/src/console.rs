@@ -3,44 +3,42 @@
 //! It shares the template's opcache, and nothing else: no ring, no requests.
 
 use crate::{boundary, os};
-use std::ffi::{CStr, CString};
+use samovar_channel::ConsoleOrder;
+use std::ffi::{CStr, CString, NulError};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStringExt;
 
 /// What a console worker finds its name in, and which of its command's processes it is, from 1.
 const VARIABLES: [&CStr; 2] = [c"SAMOVAR_CONSOLE_NAME", c"SAMOVAR_CONSOLE_NUMBER"];
 
-/// The order `console`, LIFE, NAME, NUMBER, FOLDER, SCRIPT, ARGUMENT … , each ended by a zero byte but the last.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Order {
-    /// The supervisor's number for it.
-    pub(crate) life: u32,
-    /// Name and number.
+/// An order as C has its strings.
+pub(crate) struct Console {
+    /// The command's name, and the process's number among its own.
     identity: [CString; 2],
     folder: CString,
-    /// The script, then its arguments: at least one.
+    /// The script, then its arguments.
     command: Vec<CString>,
 }
 
-impl Order {
-    pub(crate) fn parse(text: &str) -> Option<Order> {
-        let mut words = text.split('\0');
-        if words.next()? != "console" {
-            return None;
-        }
-        let life = words.next()?.parse().ok()?;
-        let mut word = || CString::new(words.next()?).ok();
-        let identity = [word()?, word()?];
-        let folder = word()?;
-        let command: Vec<CString> = words.map(CString::new).collect::<Result<_, _>>().ok()?;
-        let named = command.first().is_some_and(|script| !script.is_empty());
-        named.then_some(Order { life, identity, folder, command })
-    }
+impl TryFrom<ConsoleOrder> for Console {
+    type Error = NulError;
 
-    /// In the child: runs the script and ends the process with its exit status. `foreign`: the template's descriptors;
-    /// opcache and extensions have theirs, which stay.
-    pub(crate) fn run(self, output: &OwnedFd, foreign: &[RawFd]) -> ! {
-        os::terminate_with_parent();
-        os::print_to(output.as_raw_fd());
+    fn try_from(order: ConsoleOrder) -> Result<Console, NulError> {
+        let words = std::iter::once(order.script.into()).chain(order.arguments);
+        Ok(Console {
+            identity: [CString::new(order.name)?, CString::new(order.number.to_string())?],
+            folder: CString::new(order.folder.into_os_string().into_vec())?,
+            command: words.map(|word| CString::new(word.into_vec())).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl Console {
+    /// In the child: runs the script and ends the process with its exit status. `parent`: the template. `foreign`: its
+    /// descriptors; opcache and extensions have theirs, which stay.
+    pub(crate) fn run(self, parent: i32, output: &OwnedFd, foreign: &[RawFd]) -> ! {
+        os::terminate_with_parent(parent);
+        os::print_to(output);
         for fd in foreign.iter().chain(&[output.as_raw_fd()]) {
             os::close(*fd);
         }
@@ -62,22 +60,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_are_understood_or_refused() {
-        let order = Order::parse("console\x007\0mail\x002\0/app\0/app/bin/console\0a b\0");
-        let order = order.expect("a good order");
-        let texts: Vec<_> = order.command.iter().map(|word| word.to_str().unwrap()).collect();
-        assert_eq!((order.life, order.folder.to_str()), (7, Ok("/app")));
-        assert_eq!(order.identity, [c"mail".to_owned(), c"2".to_owned()]);
-        assert_eq!(texts, ["/app/bin/console", "a b", ""]);
-        for text in [
-            "",
-            "console",
-            "console\x007",
-            "console\x007\0a\x001\0/",
-            "console\x007\0a\x001\0/\0",
-            "console\0x\0a\x001\0/\0/a",
-        ] {
-            assert_eq!(Order::parse(text), None, "{text:?}");
-        }
+    fn a_word_with_a_zero_byte_cannot_be_passed_on() {
+        let order = |argument: &str| ConsoleOrder {
+            life: 7,
+            name: "mail".into(),
+            number: 2,
+            folder: "/app".into(),
+            script: "/app/bin/console".into(),
+            arguments: vec![argument.into(), "".into()],
+        };
+        let console = Console::try_from(order("a b")).expect("a good order");
+        assert_eq!(console.command, [c"/app/bin/console".to_owned(), c"a b".into(), c"".into()]);
+        assert_eq!(console.identity, [c"mail".to_owned(), c"2".into()]);
+        assert!(Console::try_from(order("a\0b")).is_err());
     }
 }

@@ -1,10 +1,17 @@
-//! `--define key=value` → a line of ini text, with the quoting rules of `php -d`.
+//! Definitions `key=value` → lines of ini text, with the quoting rules of `php -d`.
+
+use std::collections::BTreeMap;
+
+/// All definitions as a text.
+pub(crate) fn lines(define: &BTreeMap<String, String>) -> String {
+    define.iter().map(|(key, value)| line(&format!("{key}={value}"))).collect()
+}
 
 /// One line with its newline. A key alone means 1, as in `php -d`.
 ///
 /// Numbers, words and expressions (`E_ALL & ~E_NOTICE`) and what stands in quotes are the ini parser's business;
 /// anything else arrives as it was written.
-pub(crate) fn line(definition: &str) -> String {
+fn line(definition: &str) -> String {
     let Some((key, value)) = definition.split_once('=') else {
         return format!("{}=1\n", clean(definition));
     };
@@ -18,6 +25,12 @@ pub(crate) fn line(definition: &str) -> String {
         // Nothing is special within single quotes.
         format!("{key}='{value}'\n")
     }
+}
+
+/// Whether PHP keeps a directive of that name in its table once it has started. Extensions to load are no directives, and
+/// lists are there for `get_cfg_var()` alone.
+pub(crate) fn is_kept(name: &str) -> bool {
+    !matches!(name, "extension" | "zend_extension") && !name.contains('[')
 }
 
 fn is_plain(c: char) -> bool {
@@ -51,6 +64,7 @@ mod tests {
             ("a=it's; $x", "a=\"it's; $x\"\n"),
             ("a='it's'", "a=\"'it's'\"\n"),
             ("display_errors", "display_errors=1\n"),
+            ("list[a]=x y", "list[a]=x y\n"),
             ("a=\"b\"", "a=\"b\"\n"),
             ("a=", "a=\n"),
             ("a=1\nb=2", "a='1 b=2'\n"),

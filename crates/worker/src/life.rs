@@ -1,22 +1,10 @@
 //! A worker's life after the fork: boot the application if it is resident, then take requests until told to stop.
 
-use crate::boundary::{self, Outcome, Place};
+use crate::boundary::{self, BootPlace, Outcome};
 use crate::log;
-use samovar_ring::{
-    Incarnation, Lane, LeaveReason, Model, Ring, WORKERS_MAX, WorkerEnd, WorkerState,
-};
+use samovar_channel::{Role, WorkerId};
+use samovar_ring::{Lane, LeaveReason, Model, Ring, WorkerEnd, WorkerState};
 use std::time::{Duration, Instant};
-
-/// What the supervisor wants of a worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// Any request; the application decides by its first call whether it stays resident.
-    Any,
-    /// As `Any`, and the application is known to be resident: boot it before the first request.
-    Boot,
-    /// Only scripts beside the front controller.
-    Script,
-}
 
 const ANY: &[Lane] = &[Lane::App, Lane::Script];
 const SCRIPT: &[Lane] = &[Lane::Script];
@@ -43,17 +31,17 @@ const RESTARTS_MAX: u32 = 3;
 const CALM: Duration = Duration::from_secs(1);
 
 /// Runs until the server stops.
-pub(crate) fn run(ring: Ring, index: usize, me: Incarnation, role: Role, mut wish: Wish) {
+pub(crate) fn run(ring: Ring, me: WorkerId, role: Role, mut wish: Wish) {
     let born = Instant::now();
     let lanes = if role == Role::Script { SCRIPT } else { ANY };
-    boundary::install(WorkerEnd::new(ring, index, me), lanes);
+    boundary::install(WorkerEnd::new(ring, me.cell, me.life), lanes);
     let mut boot = role == Role::Boot;
     let mut restarts = 0;
     loop {
         let begun = Instant::now();
         let outcome = if boot {
             boundary::report(WorkerState::Booting);
-            boundary::php_boot(Place::Worker)
+            boundary::php_boot(BootPlace::Worker)
         } else {
             match boundary::take() {
                 Some(head) => boundary::php_run(head),
@@ -71,8 +59,11 @@ pub(crate) fn run(ring: Ring, index: usize, me: Incarnation, role: Role, mut wis
         }
         match outcome {
             Outcome::Stop => return,
-            Outcome::Ended => boundary::leave(LeaveReason::End),
+            Outcome::Ended => leave_after_serving(),
             Outcome::Restart => {
+                if let Some(reason) = boundary::stain() {
+                    boundary::leave(reason);
+                }
                 restarts = if begun.elapsed() < CALM { restarts + 1 } else { 1 };
                 boot = restarts <= RESTARTS_MAX;
                 boundary::report_script_model(lanes);
@@ -85,6 +76,9 @@ pub(crate) fn run(ring: Ring, index: usize, me: Incarnation, role: Role, mut wis
                 }
             }
             Outcome::Done => {
+                if let Some(reason) = boundary::stain().filter(|_| !boot) {
+                    boundary::leave(reason);
+                }
                 if boot {
                     // Its requests will show why it ended without asking for any.
                     wish = Wish::BootAheadLater;
@@ -96,35 +90,7 @@ pub(crate) fn run(ring: Ring, index: usize, me: Incarnation, role: Role, mut wis
     }
 }
 
-/// The order `fork INDEX INCARNATION any|boot|script`.
-pub(crate) fn parse_fork(text: &str) -> Option<(usize, Incarnation, Role)> {
-    let mut words = text.split_ascii_whitespace();
-    if words.next()? != "fork" {
-        return None;
-    }
-    let index = words.next()?.parse().ok().filter(|i| *i < WORKERS_MAX)?;
-    let me = Incarnation::new(words.next()?.parse().ok()?)?;
-    let role = match words.next()? {
-        "any" => Role::Any,
-        "boot" => Role::Boot,
-        "script" => Role::Script,
-        _ => return None,
-    };
-    Some((index, me, role))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn orders_are_understood_or_refused() {
-        let life = Incarnation::new(7);
-        assert_eq!(parse_fork("fork 3 7 boot"), life.map(|life| (3, life, Role::Boot)));
-        for text in
-            ["", "fork", "fork 3 0 any", "fork 256 1 any", "fork 1 1 dance", "spoon 1 1 any"]
-        {
-            assert_eq!(parse_fork(text), None, "{text}");
-        }
-    }
+/// The application's loop over requests has ended: by itself, or because none may follow the last.
+pub(crate) fn leave_after_serving() -> ! {
+    boundary::leave(boundary::stain().unwrap_or(LeaveReason::End))
 }

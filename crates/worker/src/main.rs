@@ -10,26 +10,33 @@ mod image;
 mod ini;
 mod life;
 mod log;
+mod meter;
 mod options;
 mod os;
+mod php_options;
+mod relinking;
+mod shared;
 mod template;
 mod warmup;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let options = match options::parse() {
-        Ok(options::Invocation::Template(options)) => options,
+    let inherited = match options::parse() {
+        Ok(options::Invocation::Template(inherited)) => *inherited,
         Ok(options::Invocation::Print(text)) => {
             println!("{text}");
             return ExitCode::SUCCESS;
         }
         Err(error) => {
-            eprintln!("samovar-php: {error}\nhint: it is started by `samovar serve`");
+            log::write(
+                &format!("samovar-php: {error}\nhint: it is started by `samovar serve`"),
+                "",
+            );
             return ExitCode::from(2);
         }
     };
-    match template::run(options) {
+    match template::run(inherited) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             log::write(&format!("samovar-php: {error}"), "");

@@ -1,64 +1,52 @@
-//! fork's surroundings: signals, messages, waiting. The system calls of template and image process.
+//! fork's surroundings: signals, descriptors, waiting. The system calls of template and image process.
+//!
+//! rustix calls the kernel itself, so that what csrc/interpose notes of PHP's calls is not noted of these.
 
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{FdFlags, fcntl_setfd, retry_on_intr};
+use rustix::process::{
+    Pid, Signal as Sent, WaitOptions, getppid, kill_process, set_parent_process_death_signal, wait,
+};
+use rustix::stdio::{dup2_stderr, dup2_stdout};
 use std::ffi::CStr;
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-
-/// Longest message on a channel.
-const MESSAGE_BYTES_MAX: usize = 4096;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 /// Waits until one of `fds` is readable, or at its end; says which are.
-pub(crate) fn wait_for_any<const N: usize>(fds: [RawFd; N]) -> io::Result<[bool; N]> {
-    let mut polled = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
-    loop {
-        // SAFETY: an array of N pollfds; negative descriptors are passed over.
-        let ready = unsafe { libc::poll(polled.as_mut_ptr(), N as libc::nfds_t, -1) };
-        if ready >= 0 {
-            return Ok(polled.map(|p| p.revents != 0));
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
+pub(crate) fn wait_for_any<const N: usize>(
+    fds: [Option<BorrowedFd<'_>>; N],
+) -> io::Result<[bool; N]> {
+    let watched = fds.into_iter().flatten();
+    let mut polled: Vec<_> =
+        watched.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+    retry_on_intr(|| poll(&mut polled, None))?;
+    let mut found = polled.iter().map(|fd| !fd.revents().is_empty());
+    Ok(fds.map(|fd| fd.is_some() && found.next().unwrap_or(false)))
+}
+
+/// Waits until `fd` can be written, for at most `limit`; false: it cannot.
+pub(crate) fn wait_for_room(fd: impl AsFd, limit: Duration) -> bool {
+    let limit = Timespec::try_from(limit).ok();
+    poll(&mut [PollFd::new(&fd, PollFlags::OUT)], limit.as_ref()).is_ok_and(|ready| ready > 0)
 }
 
 /// SIGCHLD becomes readable, so that a death and a message are waited for in one place.
-pub(crate) fn block_sigchld() -> io::Result<OwnedFd> {
-    let mut set = empty_set();
-    // SAFETY: fills a local set.
-    unsafe { libc::sigaddset(&raw mut set, libc::SIGCHLD) };
-    // SAFETY: reads a local set; one thread.
-    unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
-    // SAFETY: reads a local set; -1 makes a new descriptor.
-    let fd = unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: just made.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+pub(crate) fn block_sigchld() -> io::Result<SignalFd> {
+    let set = SigSet::from(Signal::SIGCHLD);
+    set.thread_block()?;
+    Ok(SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?)
 }
 
-pub(crate) fn drain(signals: RawFd) {
-    let mut buffer = [0u8; 4 * size_of::<libc::signalfd_siginfo>()];
-    // SAFETY: a live buffer with its length; the descriptor does not block.
-    while unsafe { libc::read(signals, buffer.as_mut_ptr().cast(), buffer.len()) } > 0 {}
+pub(crate) fn drain(signals: &SignalFd) {
+    while let Ok(Some(_)) = signals.read_signal() {}
 }
 
 pub(crate) fn unblock_signals() {
-    let set = empty_set();
-    // SAFETY: reads a local set; one thread.
-    unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut()) };
-}
-
-fn empty_set() -> libc::sigset_t {
-    // SAFETY: sigset_t is plain data.
-    let mut set = unsafe { std::mem::zeroed() };
-    // SAFETY: sets all of a local.
-    unsafe { libc::sigemptyset(&raw mut set) };
-    set
+    // Fails for an unknown first argument only.
+    let _ = SigSet::empty().thread_set_mask();
 }
 
 /// Closes what the process has inherited beside standard streams and `keep`: requests and their programs have no
@@ -81,45 +69,63 @@ fn close_range(from: u32, to: u32) {
     unsafe { libc::syscall(libc::SYS_close_range, from, to, 0) };
 }
 
-/// A worker without a supervisor has no purpose.
-pub(crate) fn die_with_parent() {
-    hear_of_parents_death(libc::SIGKILL);
+/// A worker without a supervisor has no purpose. `parent`: the process that has forked this one, as known before the
+/// fork. The kernel forgets it when the process changes its user, group or capabilities: whoever does that calls this
+/// again (what PHP does so is seen to by csrc/interpose).
+pub(crate) fn die_with_parent(parent: i32) {
+    hear_of_parents_death(parent, Sent::KILL);
 }
 
 /// A console worker without a supervisor has none either, but may finish what it has begun.
-pub(crate) fn terminate_with_parent() {
-    hear_of_parents_death(libc::SIGTERM);
+pub(crate) fn terminate_with_parent(parent: i32) {
+    hear_of_parents_death(parent, Sent::TERM);
 }
 
-fn hear_of_parents_death(signal: libc::c_int) {
-    // SAFETY: no pointers.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) };
+fn hear_of_parents_death(parent: i32, signal: Sent) {
+    // Fails for what is no signal only.
+    let _ = set_parent_process_death_signal(Some(signal));
+    // The parent may have died before: then this is the child of init, or of a supervisor that is a subreaper, and
+    // no signal will come.
+    if Pid::as_raw(getppid()) != parent {
+        // SAFETY: ends the process, which has begun nothing.
+        unsafe { libc::_exit(0) }
+    }
+}
+
+/// This process, for what it forks to know its parent by.
+pub(crate) fn own_pid() -> i32 {
+    rustix::process::getpid().as_raw_pid()
 }
 
 /// The working directory; one that is gone leaves it as it was.
 pub(crate) fn enter(folder: &CStr) {
-    // SAFETY: a string with an end.
-    unsafe { libc::chdir(folder.as_ptr()) };
+    let _ = rustix::process::chdir(folder);
 }
 
 /// Standard output and errors go there.
-pub(crate) fn print_to(output: RawFd) {
-    for standard in [1, 2] {
-        // SAFETY: no pointers; both are open.
-        unsafe { libc::dup2(output, standard) };
+pub(crate) fn print_to(output: impl AsFd) {
+    // They can always be replaced.
+    let _ = dup2_stdout(&output);
+    let _ = dup2_stderr(&output);
+}
+
+/// In a worker: the same with the pipe that it was given, if it was.
+pub(crate) fn print_there(output: Option<OwnedFd>) {
+    if let Some(output) = output {
+        print_to(output);
     }
 }
 
 /// Programs that PHP starts have no business with the ring.
-pub(crate) fn close_on_exec(fd: &OwnedFd) {
-    // SAFETY: sets a flag of an open descriptor.
-    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
+pub(crate) fn close_on_exec(fd: impl AsFd) {
+    // Fails for a closed descriptor only.
+    let _ = fcntl_setfd(fd, FdFlags::CLOEXEC);
 }
 
 /// A script that writes to `php://stdout` must not mix with the data that `samovar` prints.
 pub(crate) fn stdout_to_stderr() {
-    // SAFETY: both are open, or the call fails and changes nothing.
-    unsafe { libc::dup2(2, 1) };
+    // Where standard error is not open, nothing changes.
+    let _ = dup2_stdout(io::stderr());
 }
 
 /// Rust's runtime reports stack overflows through SIGSEGV and SIGBUS; in PHP they must kill the process.
@@ -169,60 +175,15 @@ pub(crate) fn close(fd: RawFd) {
 
 /// A child that has ended, if one has: its process and wait status.
 pub(crate) fn reap() -> Option<(i32, i32)> {
-    let mut status = 0;
-    // SAFETY: writes one local; WNOHANG never blocks.
-    let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
-    (pid > 0).then_some((pid, status))
+    let (pid, status) = wait(WaitOptions::NOHANG).ok()??;
+    Some((pid.as_raw_pid(), status.as_raw()))
 }
 
-/// A pair of connected `SOCK_SEQPACKET` sockets.
-pub(crate) fn message_pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut fds = [0; 2];
-    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
-    // SAFETY: fills an array of two.
-    if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
+/// SIGKILL to a child that was not waited for yet: nobody else can have its number.
+pub(crate) fn kill(child: i32) {
+    if let Some(child) = Pid::from_raw(child) {
+        let _ = kill_process(child, Sent::KILL);
     }
-    // SAFETY: just made.
-    let [ours, theirs] = fds.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
-    Ok((ours, theirs))
-}
-
-/// Sends one message.
-pub(crate) fn send(fd: RawFd, text: &str) -> io::Result<()> {
-    // SAFETY: a live buffer with its length.
-    let sent = unsafe { libc::send(fd, text.as_ptr().cast(), text.len(), libc::MSG_NOSIGNAL) };
-    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// The next message; waits for it. `None` when the other side has closed its end.
-pub(crate) fn receive(fd: RawFd) -> io::Result<Option<String>> {
-    let mut buffer = [0u8; MESSAGE_BYTES_MAX];
-    // SAFETY: a live buffer with its length.
-    let len = unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), 0) };
-    match usize::try_from(len) {
-        Err(_) => Err(io::Error::last_os_error()),
-        Ok(0) => Ok(None),
-        Ok(len) => Ok(Some(String::from_utf8_lossy(&buffer[..len]).into_owned())),
-    }
-}
-
-/// The next message with the descriptor that was passed with it; waits for it. `None` when the other side has closed
-/// its end.
-pub(crate) fn receive_with(from: BorrowedFd<'_>) -> io::Result<Option<(String, Option<OwnedFd>)>> {
-    let mut buffer = [0u8; MESSAGE_BYTES_MAX];
-    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = RecvAncillaryBuffer::new(&mut room);
-    let part = io::IoSliceMut::new(&mut buffer);
-    let got = rustix::net::recvmsg(from, &mut [part], &mut control, RecvFlags::CMSG_CLOEXEC)?;
-    if got.bytes == 0 {
-        return Ok(None);
-    }
-    let passed = control.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
-        _ => None,
-    });
-    Ok(Some((String::from_utf8_lossy(&buffer[..got.bytes]).into_owned(), passed)))
 }
 
 #[cfg(test)]
@@ -244,6 +205,33 @@ mod tests {
             assert_eq!(read_only_file_mapping(other), None, "{other}");
         }
         assert_eq!(read_only_file_mapping("Rss:                 164 kB"), None);
+    }
+
+    /// The exit status of a child that runs `life`.
+    fn child(life: impl FnOnce()) -> i32 {
+        // SAFETY: the child calls nothing but system calls.
+        match unsafe { libc::fork() } {
+            0 => {
+                life();
+                // SAFETY: ends the child.
+                unsafe { libc::_exit(7) }
+            }
+            pid => {
+                let mut status = 0;
+                // SAFETY: waits for our child; fills a local.
+                assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+                libc::WEXITSTATUS(status)
+            }
+        }
+    }
+
+    #[test]
+    fn a_child_whose_parent_has_died_meanwhile_ends() {
+        let parent = own_pid();
+        assert_eq!(child(|| die_with_parent(parent)), 7);
+        // Whoever it is that has adopted it: it is not the one that forked.
+        assert_eq!(child(|| die_with_parent(i32::MAX)), 0);
+        assert_eq!(child(|| terminate_with_parent(i32::MAX)), 0);
     }
 
     #[test]

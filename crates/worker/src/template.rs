@@ -1,59 +1,60 @@
 //! The template process: starts PHP once, forks a worker when told to, says when one has died.
 //!
-//! Messages are one text datagram each over a `SOCK_SEQPACKET` pair:
-//! `fork INDEX INCARNATION any|boot|script` comes in; `ready VERSION MODEL`, `forked INDEX INCARNATION PID`,
-//! `died INDEX INCARNATION PID STATUS`, `failed INDEX INCARNATION ERROR` and `boot-failed` go out, and from the image process
-//! `image MODE BYTES REGIONS BOOT_US` and `finding KIND ACTION WHAT WHERE ADVICE` (separated by tabs).
-//! Console workers: `console LIFE NAME NUMBER FOLDER SCRIPT ARGUMENT …` (separated by zero bytes, with the pipe for the output)
-//! comes in; `console-forked LIFE PID`, `console-failed LIFE ERROR` and `console-died PID STATUS` go out. The channel's
-//! end is the end of the template: it stops its workers and leaves.
+//! What is said stands in crates/channel. The supervisor asks about once a second whether the template is there, and the
+//! template asks the image process likewise; neither is asked while it starts: only who waits for orders must answer.
+//! The channel's end is the end of the template: it stops its workers and leaves.
 //!
 //! Workers that boot the application are forked by the image process (image.rs), which is started for the first of
 //! them; what it says of itself decides how the others come about.
 
-use crate::boundary::{self, PhpOptions};
-use crate::console::Order;
-use crate::image::{self, ImageProcess, Verdict};
-use crate::life::{self, Role, Wish};
+use crate::boundary;
+use crate::console::Console;
+use crate::image::{self, ImageProcess};
+use crate::life::{self, Wish};
 use crate::log;
-use crate::options::{Compat, Options};
-use crate::{os, warmup};
-use samovar_ring::{Incarnation, Ring};
-use std::collections::{HashMap, HashSet};
+use crate::options::Inherited;
+use crate::php_options::PhpOptions;
+use crate::{ini, os, relinking, shared, warmup};
+use nix::sys::signalfd::SignalFd;
+use samovar_channel::{
+    Boots, ConsoleOrder, Event, Heard, ImageOrder, ImageWord, Order, Role, TemplateEnd,
+    TemplateImageEnd, WorkerId, pair,
+};
+use samovar_ring::Ring;
+use samovar_shared::Shared;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// After a boot that failed, the next is tried this much later.
 const RETRY: Duration = Duration::from_secs(5);
 
 /// Starts PHP and serves the supervisor until it closes the channel.
-pub(crate) fn run(options: Options) -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>> {
+    let Inherited { channel, parent, ring, bell, shared, options } = inherited;
     log::use_json(options.json_log);
-    os::die_with_parent();
-    for fd in [&options.channel, &options.ring, &options.bell] {
-        os::close_on_exec(fd);
-    }
-    os::close_others(&[&options.channel, &options.ring, &options.bell].map(AsRawFd::as_raw_fd));
+    os::die_with_parent(parent);
+    os::close_on_exec(&channel);
+    os::close_on_exec(&ring);
+    os::close_on_exec(&bell);
+    os::close_on_exec(&shared);
+    let fds = [channel.as_raw_fd(), ring.as_raw_fd(), bell.as_raw_fd(), shared.as_raw_fd()];
+    os::close_others(&fds);
     os::stdout_to_stderr();
-    let ring = Ring::attach(options.ring, options.bell)?;
-    let is_told = options.compat == Compat::FrankenPhp && !options.app.is_empty();
-    let frankenphp_worker = is_told || is_frankenphp_worker(&options.app);
-    let boots =
-        !options.checkpoint_after.is_empty() || frankenphp_worker || boots_ahead(&options.app);
-    warmup::prepare(&options.warmup, &options.app, &options.root);
-    boundary::php_startup(PhpOptions {
-        ini_file: options.php_ini.map(CString::new).transpose()?,
-        ini_entries: CString::new(options.ini_entries)?,
-        app: CString::new(options.app)?,
-        root: CString::new(options.root)?,
-        checkpoint_after: CString::new(options.checkpoint_after)?,
-        growth_bytes_max: options.growth_bytes_max,
-        rollback_every: options.rollback_every,
-        frankenphp_worker,
-        log_debug: options.debug_log,
-    })?;
+    let ring = Ring::attach(ring, bell)?;
+    shared::attach(Shared::attach(shared)?);
+    let app = options.app.as_deref();
+    let is_told = options.frankenphp && app.is_some();
+    let frankenphp_worker = is_told || app.is_some_and(is_frankenphp_worker);
+    let wants_boot =
+        options.checkpoint_after.is_some() || frankenphp_worker || app.is_some_and(boots_ahead);
+    let boots = wants_boot && options.boots != Boots::Never;
+    warmup::prepare(&options);
+    boundary::php_startup(PhpOptions::new(&options, frankenphp_worker)?)?;
+    warn_of_unknown(options.define.keys());
     let (loaded, built) = (boundary::php_version(), boundary::php_built_for());
     if loaded != built {
         // The engine's structs changed inside 8.2.x: running on would corrupt memory.
@@ -63,33 +64,51 @@ pub(crate) fn run(options: Options) -> Result<(), Box<dyn std::error::Error>> {
         .into());
     }
     os::reset_rust_signal_handlers();
+    let linking = relinking::relink(options.relink);
     let children = os::block_sigchld()?;
-    let model = if boots { "resident" } else { "script" };
     let workers = HashMap::new();
     let mut template = Template {
-        rehearse: options.rehearse,
-        channel: options.channel,
+        rehearse: options.boots == Boots::Rehearsed,
+        channel,
         children,
         ring,
         workers,
         consoles: HashSet::new(),
-        image: Image::None,
+        image: if options.boots == Boots::Never { Image::Script } else { Image::None },
+        waiting: VecDeque::new(),
         image_pid: 0,
     };
-    template.send(&format!("ready {loaded} {model}"))?;
+    template.send(&Event::Ready { php: loaded, resident: boots, linking })?;
     template.serve()?;
     boundary::php_shutdown();
     Ok(())
+}
+
+/// A worker that is to be forked, and where it prints if not where this process does.
+type Waiting = (WorkerId, Option<OwnedFd>);
+
+/// A directive that is not known does nothing: it is mistyped, or its extension is not loaded. A script may read it all the
+/// same, by `get_cfg_var()`, so it is no mistake.
+fn warn_of_unknown<'a>(names: impl Iterator<Item = &'a String>) {
+    for name in names.filter(|name| ini::is_kept(name)) {
+        let is_known = CString::new(name.as_str()).is_ok_and(|name| boundary::has_directive(&name));
+        if !is_known {
+            let text = format!(
+                "PHP Samovar: no extension that is loaded knows the directive `{name}`; only get_cfg_var() sees it"
+            );
+            log::write(&text, "");
+        }
+    }
 }
 
 /// How workers that boot the application come about.
 enum Image {
     /// Nobody has asked for one yet.
     None,
-    /// It boots; these workers wait for it.
-    Booting { pid: i32, channel: OwnedFd, waiting: Vec<(usize, Incarnation)> },
-    /// It forks them.
-    Ready { pid: i32, channel: OwnedFd },
+    /// It boots; workers wait for it.
+    Booting { pid: i32, channel: TemplateImageEnd, looks: u32 },
+    /// The image process forks booted workers.
+    Ready { pid: i32, channel: TemplateImageEnd, unanswered: u32, handed: VecDeque<WorkerId> },
     /// Each boots by itself.
     PerWorker,
     /// They run whole scripts: there can be no image.
@@ -99,12 +118,14 @@ enum Image {
 }
 
 struct Template {
-    channel: OwnedFd,
-    children: OwnedFd,
+    channel: TemplateEnd,
+    children: SignalFd,
     ring: Ring,
-    workers: HashMap<i32, (usize, Incarnation)>,
+    workers: HashMap<i32, WorkerId>,
     consoles: HashSet<i32>,
     image: Image,
+    /// For an image process that boots.
+    waiting: VecDeque<Waiting>,
     rehearse: bool,
     /// The last image process: its death is told.
     image_pid: i32,
@@ -114,37 +135,43 @@ impl Template {
     fn serve(&mut self) -> io::Result<()> {
         loop {
             let image = match &self.image {
-                Image::Booting { channel, .. } => channel.as_raw_fd(),
-                _ => -1,
+                Image::Booting { channel, .. } | Image::Ready { channel, .. } => {
+                    Some(channel.as_fd())
+                }
+                _ => None,
             };
-            let fds = [self.channel.as_raw_fd(), self.children.as_raw_fd(), image];
+            let fds = [Some(self.channel.as_fd()), Some(self.children.as_fd()), image];
             let [message, child, verdict] = os::wait_for_any(fds)?;
-            if verdict {
-                self.hear_image()?;
+            match &self.image {
+                Image::Ready { .. } if verdict => self.hear_pong(),
+                _ if verdict => self.hear_image()?,
+                _ => {}
             }
             if child {
-                os::drain(self.children.as_raw_fd());
+                os::drain(&self.children);
                 self.reap()?;
             }
             if message {
-                let Some((text, passed)) = os::receive_with(self.channel.as_fd())? else {
-                    return Ok(());
-                };
-                self.obey(&text, passed)?;
+                match self.channel.hear()? {
+                    Heard::Message(order, passed) => self.obey(order, passed)?,
+                    Heard::Garbled(garbled) => {
+                        log::write(&format!("samovar-php: unknown message: {garbled}"), "");
+                    }
+                    Heard::End => return Ok(()),
+                }
             }
         }
     }
 
-    fn obey(&mut self, text: &str, passed: Option<OwnedFd>) -> io::Result<()> {
-        if let (Some(order), Some(output)) = (Order::parse(text), passed) {
-            return self.fork_console(order, &output);
-        }
-        match life::parse_fork(text) {
-            Some((index, me, Role::Boot)) => self.fork_booted(index, me),
-            Some((index, me, role)) => self.fork(index, me, role),
-            None => {
-                log::write(&format!("samovar-php: unknown message `{text}`"), "");
-                Ok(())
+    fn obey(&mut self, order: Order, passed: Option<OwnedFd>) -> io::Result<()> {
+        match order {
+            Order::Fork { worker, role: Role::Boot } => self.fork_booted(worker, passed),
+            Order::Fork { worker, role } => self.fork(worker, role, passed),
+            Order::Console(order) => self.fork_console(order, passed),
+            Order::Ping { looks, boot_looks } => {
+                self.ping_image(looks);
+                self.look_at_boot(boot_looks);
+                self.send(&Event::Pong)
             }
         }
     }
@@ -156,59 +183,83 @@ impl Template {
         };
         let ring = [self.ring.file().as_raw_fd(), self.ring.bell().as_raw_fd()];
         let own = [self.channel.as_raw_fd(), self.children.as_raw_fd()];
-        own.into_iter().chain(ring).chain(image.map(AsRawFd::as_raw_fd)).collect()
+        own.into_iter()
+            .chain(ring)
+            .chain(image.map(AsRawFd::as_raw_fd))
+            .chain(self.outputs_of_others())
+            .collect()
     }
 
-    fn fork_console(&mut self, order: Order, output: &OwnedFd) -> io::Result<()> {
+    /// Pipes of workers that are still to be forked.
+    fn outputs_of_others(&self) -> impl Iterator<Item = RawFd> {
+        self.waiting.iter().filter_map(|(_, output)| output.as_ref().map(AsRawFd::as_raw_fd))
+    }
+
+    fn fork_console(&mut self, order: ConsoleOrder, output: Option<OwnedFd>) -> io::Result<()> {
         let life = order.life;
+        let failed = |why: String| Event::ConsoleFailed { life, why };
+        let Some(output) = output else {
+            return self.send(&failed("no pipe for its output came with the order".into()));
+        };
+        let console = match Console::try_from(order) {
+            Ok(console) => console,
+            Err(error) => return self.send(&failed(error.to_string())),
+        };
+        let parent = os::own_pid();
         // SAFETY: the process has one thread, so that the child may go on as an ordinary process.
         match unsafe { libc::fork() } {
-            -1 => {
-                let error = io::Error::last_os_error();
-                self.send(&format!("console-failed {life} {error}"))
-            }
-            0 => order.run(output, &self.own_descriptors()),
+            -1 => self.send(&failed(io::Error::last_os_error().to_string())),
+            0 => console.run(parent, &output, &self.own_descriptors()),
             pid => {
                 self.consoles.insert(pid);
-                self.send(&format!("console-forked {life} {pid}"))
+                self.send(&Event::ConsoleForked { life, pid })
             }
         }
     }
 
-    fn fork_booted(&mut self, index: usize, me: Incarnation) -> io::Result<()> {
+    fn fork_booted(&mut self, worker: WorkerId, output: Option<OwnedFd>) -> io::Result<()> {
         if let Image::Failed { since } = self.image
             && since.elapsed() > RETRY
         {
             self.image = Image::None;
         }
-        if matches!(self.image, Image::None) {
-            self.start_image()?;
-        }
         match &mut self.image {
-            Image::Booting { waiting, .. } => waiting.push((index, me)),
-            Image::Ready { channel, .. } => {
-                let order = format!("fork {index} {} boot", me.get());
-                // It may be dying: its end will be noticed, and this life ends with it.
-                if os::send(channel.as_raw_fd(), &order).is_err() {
-                    self.send(&format!("failed {index} {} the image process ended", me.get()))?;
+            Image::None => {
+                self.waiting.push_back((worker, output));
+                self.start_image()?;
+            }
+            Image::Booting { .. } => self.waiting.push_back((worker, output)),
+            Image::Ready { channel, handed, .. } => {
+                let output = output.as_ref().map(AsFd::as_fd);
+                // It may be dying, or stopped: that will be noticed, and this life ends with it.
+                if channel.send_now(&ImageOrder::Fork { worker }, output).is_err() {
+                    let why = "the image process takes no order".to_owned();
+                    self.send(&Event::Failed { worker, why })?;
+                } else {
+                    handed.push_back(worker);
                 }
             }
-            Image::PerWorker => self.fork(index, me, Role::Boot)?,
-            Image::None | Image::Script | Image::Failed { .. } => {
-                self.fork(index, me, Role::Any)?;
+            Image::PerWorker => self.fork(worker, Role::Boot, output)?,
+            Image::Script | Image::Failed { .. } => {
+                self.fork(worker, Role::Any, output)?;
             }
         }
         Ok(())
     }
 
     fn start_image(&mut self) -> io::Result<()> {
-        let (ours, theirs) = os::message_pair()?;
+        let (ours, theirs): (TemplateImageEnd, _) = pair()?;
+        let parent = os::own_pid();
         // SAFETY: the process has one thread, so that the child may go on as an ordinary process.
         match unsafe { libc::fork() } {
-            -1 => self.image = Image::Failed { since: Instant::now() },
+            -1 => {
+                self.image = Image::Failed { since: Instant::now() };
+                self.fork_waiting()?;
+            }
             0 => {
-                os::die_with_parent();
+                os::die_with_parent(parent);
                 os::close(self.children.as_raw_fd());
+                self.outputs_of_others().for_each(os::close);
                 drop(ours);
                 let supervisor = self.channel.try_clone()?;
                 os::close(self.channel.as_raw_fd());
@@ -217,7 +268,7 @@ impl Template {
             }
             pid => {
                 self.image_pid = pid;
-                self.image = Image::Booting { pid, channel: ours, waiting: Vec::new() };
+                self.image = Image::Booting { pid, channel: ours, looks: 0 };
             }
         }
         Ok(())
@@ -225,29 +276,27 @@ impl Template {
 
     /// The image process has said what it is, or has ended without a word.
     fn hear_image(&mut self) -> io::Result<()> {
-        let Image::Booting { pid, channel, waiting } =
-            std::mem::replace(&mut self.image, Image::None)
+        let Image::Booting { pid, channel, .. } = std::mem::replace(&mut self.image, Image::None)
         else {
             return Ok(());
         };
-        let word = os::receive(channel.as_raw_fd())?;
-        self.image = match word.as_deref().and_then(Verdict::parse) {
-            Some(Verdict::Ready) => Image::Ready { pid, channel },
-            Some(Verdict::BootPerWorker) => Image::PerWorker,
-            Some(Verdict::Script) => Image::Script,
-            Some(Verdict::Failed) | None => {
+        self.image = match channel.hear()? {
+            Heard::Message(ImageWord::Ready, _) => {
+                Image::Ready { pid, channel, unanswered: 0, handed: VecDeque::new() }
+            }
+            Heard::Message(ImageWord::BootPerWorker, _) => Image::PerWorker,
+            Heard::Message(ImageWord::Script, _) => Image::Script,
+            Heard::Message(..) | Heard::Garbled(_) | Heard::End => {
                 log::write(
                     "PHP Samovar: the front controller's boot ended without Samovar\\serve(), \
                      Samovar\\checkpoint() or frankenphp_handle_request(); requests run it whole",
                     "",
                 );
-                self.send("boot-failed")?;
+                self.send(&Event::BootFailed)?;
                 Image::Failed { since: Instant::now() }
             }
         };
-        for (index, me) in waiting {
-            self.fork_booted(index, me)?;
-        }
+        self.fork_waiting()?;
         if matches!(self.image, Image::Ready { .. }) {
             // From now on this process only passes orders on. It works as well with its pages.
             let _ = os::release_clean_pages();
@@ -255,27 +304,85 @@ impl Template {
         Ok(())
     }
 
-    fn fork(&mut self, index: usize, me: Incarnation, role: Role) -> io::Result<()> {
+    /// Asks the image process whether it is there. `looks`: how often it may leave that unanswered, 0: always.
+    fn ping_image(&mut self, looks: u32) {
+        let Image::Ready { pid, channel, unanswered, .. } = &mut self.image else { return };
+        if looks == 0 {
+            return;
+        }
+        if *unanswered >= looks {
+            log::write("PHP Samovar: the image process gives no sign of life, and is killed", "");
+            os::kill(*pid);
+            *unanswered = 0;
+        }
+        *unanswered += 1;
+        // Without room for one more it has enough to answer.
+        let _ = channel.send_now(&ImageOrder::Ping, None);
+    }
+
+    /// Kills an image process that has booted for more than `limit` looks; 0: it may take for ever. The end of its
+    /// channel says the rest.
+    fn look_at_boot(&mut self, limit: u32) {
+        let Image::Booting { pid, looks, .. } = &mut self.image else { return };
+        *looks += 1;
+        if limit > 0 && *looks > limit {
+            log::write(
+                "PHP Samovar: the application's boot does not come to an end, and is killed",
+                "",
+            );
+            os::kill(*pid);
+        }
+    }
+
+    fn hear_pong(&mut self) {
+        let Image::Ready { pid, channel, unanswered, handed } = &mut self.image else { return };
+        match channel.hear() {
+            Ok(Heard::Message(ImageWord::Done, _)) => {
+                *unanswered = 0;
+                handed.pop_front();
+            }
+            Ok(Heard::Message(..) | Heard::Garbled(_)) => *unanswered = 0,
+            // Its end, which `reap` will see; or it has closed its channel and is of no use.
+            Ok(Heard::End) | Err(_) => os::kill(*pid),
+        }
+    }
+
+    /// What the image process is, is known now.
+    fn fork_waiting(&mut self) -> io::Result<()> {
+        for _ in 0..self.waiting.len() {
+            if let Some((worker, output)) = self.waiting.pop_front() {
+                self.fork_booted(worker, output)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn fork(&mut self, worker: WorkerId, role: Role, output: Option<OwnedFd>) -> io::Result<()> {
+        let parent = os::own_pid();
         // SAFETY: the process has one thread, so that the child may go on as an ordinary process.
         match unsafe { libc::fork() } {
             -1 => {
-                let error = io::Error::last_os_error();
-                self.send(&format!("failed {index} {} {error}", me.get()))
+                let why = io::Error::last_os_error().to_string();
+                self.send(&Event::Failed { worker, why })
             }
-            0 => self.become_worker(index, me, role),
+            0 => {
+                os::print_there(output);
+                self.become_worker(parent, worker, role)
+            }
             pid => {
-                self.workers.insert(pid, (index, me));
-                self.send(&format!("forked {index} {} {pid}", me.get()))
+                self.workers.insert(pid, worker);
+                self.send(&Event::Forked { worker, pid })
             }
         }
     }
 
-    fn become_worker(&self, index: usize, me: Incarnation, role: Role) -> ! {
-        os::die_with_parent();
+    fn become_worker(&self, parent: i32, me: WorkerId, role: Role) -> ! {
+        os::die_with_parent(parent);
         // This process leaves through `_exit` and never drops the owners.
         for fd in [self.channel.as_raw_fd(), self.children.as_raw_fd()] {
             os::close(fd);
         }
+        self.outputs_of_others().for_each(os::close);
         let wish = match &self.image {
             Image::Script => Wish::Never,
             Image::Failed { .. } => Wish::BootAheadLater,
@@ -286,7 +393,7 @@ impl Template {
             Image::None | Image::PerWorker => Wish::BootAhead,
         };
         os::unblock_signals();
-        life::run(self.ring.clone(), index, me, role, wish);
+        life::run(self.ring.clone(), me, role, wish);
         boundary::php_shutdown();
         // SAFETY: ends the process; destructors of the template's copies must not run here.
         unsafe { libc::_exit(0) }
@@ -295,10 +402,10 @@ impl Template {
     fn reap(&mut self) -> io::Result<()> {
         while let Some((pid, status)) = os::reap() {
             if self.consoles.remove(&pid) {
-                self.send(&format!("console-died {pid} {status}"))?;
+                self.send(&Event::ConsoleDied { pid, status })?;
             }
-            if let Some((index, me)) = self.workers.remove(&pid) {
-                self.send(&image::died(index, me, pid, status))?;
+            if let Some(worker) = self.workers.remove(&pid) {
+                self.send(&Event::Died { worker, pid, status })?;
             }
             if pid == self.image_pid && libc::WIFSIGNALED(status) {
                 let signal = libc::WTERMSIG(status);
@@ -308,26 +415,33 @@ impl Template {
             }
             // Its workers die with it; the supervisor reaps them, and asks for others. A booting one's channel
             // tells of its end by itself.
-            if matches!(self.image, Image::Ready { pid: image, .. } if image == pid) {
+            if let Image::Ready { pid: image, handed, .. } = &mut self.image
+                && *image == pid
+            {
+                let undone = std::mem::take(handed);
+                self.image = Image::None;
                 log::write(
                     "PHP Samovar: the image process died; the application is booted again",
                     "",
                 );
-                self.image = Image::None;
+                for worker in undone {
+                    let why = "the image process died".to_owned();
+                    self.send(&Event::Failed { worker, why })?;
+                }
             }
         }
         Ok(())
     }
 
-    fn send(&self, text: &str) -> io::Result<()> {
-        os::send(self.channel.as_raw_fd(), text)
+    fn send(&self, event: &Event) -> io::Result<()> {
+        self.channel.send(event)
     }
 }
 
 /// Whether the front controller's own text calls or imports `Samovar\serve` or `Samovar\checkpoint`, or what the Composer
 /// package has in their stead: then workers boot it before their first request. One that calls it from an included file is
 /// found out by its first request.
-fn boots_ahead(app: &str) -> bool {
+fn boots_ahead(app: &Path) -> bool {
     let text = script_text(app);
     names(&text, b"samovar\\serve")
         || names(&text, b"samovar\\checkpoint")
@@ -338,17 +452,17 @@ fn boots_ahead(app: &str) -> bool {
 
 /// Whether the front controller is a worker script for `FrankenPHP`: its text calls `frankenphp_handle_request`, or
 /// includes what does (Laravel Octane's worker; Symfony's runtime of php-runtime), or the environment says so.
-fn is_frankenphp_worker(app: &str) -> bool {
+fn is_frankenphp_worker(app: &Path) -> bool {
     let text = script_text(app);
     let says_so = std::env::var_os("FRANKENPHP_WORKER").is_some_and(|v| !v.is_empty() && v != "0");
-    says_so && !app.is_empty()
+    says_so
         || names(&text, b"frankenphp_handle_request")
         || mentions(&text, b"octane/bin/frankenphp-worker.php")
         || (mentions(&text, b"autoload_runtime.php") && runtime_is(b"runtime\\frankenphpsymfony\\"))
 }
 
-/// The front controller's own text; empty for none, and for one too long to be looked through.
-fn script_text(app: &str) -> Vec<u8> {
+/// The front controller's own text; empty for one that cannot be read, or is too long to be looked through.
+fn script_text(app: &Path) -> Vec<u8> {
     const SCRIPT_BYTES_MAX: u64 = 1 << 20;
     let small = std::fs::metadata(app).is_ok_and(|m| m.len() <= SCRIPT_BYTES_MAX);
     if small { std::fs::read(app).unwrap_or_default() } else { Vec::new() }
@@ -401,7 +515,7 @@ mod tests {
             let folder = std::env::temp_dir();
             let file = folder.join(format!("samovar-worker-script-{}.php", std::process::id()));
             std::fs::write(&file, text).expect("a temporary file");
-            let found = is_frankenphp_worker(&file.to_string_lossy());
+            let found = is_frankenphp_worker(&file);
             std::fs::remove_file(&file).expect("our own file");
             found
         };

@@ -1,17 +1,21 @@
 //! Warm-up requests: those of the setting `warmup`, made before the image is taken.
 
 use crate::boundary::Head;
+use samovar_channel::WorkerOptions;
 use samovar_ring::request::{self, FLAG_APP, RequestHead};
 use std::cell::UnsafeCell;
+use std::os::unix::ffi::OsStrExt;
 
 struct Global(UnsafeCell<(Vec<Vec<u8>>, usize)>);
 // SAFETY: the process has one thread; no reference leaves the functions below.
 unsafe impl Sync for Global {}
 static REQUESTS: Global = Global(UnsafeCell::new((Vec::new(), 0)));
 
-/// Keeps the encoded heads of GET requests for `targets`, to be handed out by [`next`].
-pub(crate) fn prepare(targets: &[String], app: &str, root: &str) {
-    let heads = targets.iter().filter_map(|target| encode(target, app, root)).collect();
+/// Keeps the encoded heads of GET requests for the targets of `warmup`, to be handed out by [`next`].
+pub(crate) fn prepare(options: &WorkerOptions) {
+    let app = options.app.as_deref().map_or(&[][..], |app| app.as_os_str().as_bytes());
+    let root = options.root.as_os_str().as_bytes();
+    let heads = options.warmup.iter().filter_map(|target| encode(target, app, root)).collect();
     // SAFETY: see `Global`.
     unsafe { *REQUESTS.0.get() = (heads, 0) };
 }
@@ -24,7 +28,7 @@ pub(crate) fn next() -> *const Head {
     heads.get(*at - 1).map_or(std::ptr::null(), |head| head.as_ptr().cast())
 }
 
-fn encode(target: &str, app: &str, root: &str) -> Option<Vec<u8>> {
+fn encode(target: &str, app: &[u8], root: &[u8]) -> Option<Vec<u8>> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let script_name = app.strip_prefix(root).unwrap_or(app);
     let head = RequestHead {
@@ -32,10 +36,10 @@ fn encode(target: &str, app: &str, root: &str) -> Option<Vec<u8>> {
         target: target.as_bytes(),
         query: query.as_bytes(),
         protocol: b"HTTP/1.1",
-        script_filename: app.as_bytes(),
-        script_name: script_name.as_bytes(),
+        script_filename: app,
+        script_name,
         document_uri: path.as_bytes(),
-        document_root: root.as_bytes(),
+        document_root: root,
         server_name: b"localhost",
         server_addr: b"127.0.0.1",
         remote_addr: b"127.0.0.1",

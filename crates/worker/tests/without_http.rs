@@ -2,18 +2,50 @@
 #![allow(unsafe_code, clippy::unwrap_used, clippy::undocumented_unsafe_blocks)]
 #![allow(clippy::multiple_unsafe_ops_per_block)]
 
+use samovar_channel::{
+    Event, Heard, ImageMode, Order, Role, Start, SupervisorEnd, TemplateEnd, WorkerId,
+    WorkerOptions, pair,
+};
 use samovar_ring::request::{FLAG_APP, RequestHead, encode};
-use samovar_ring::{End, FrontEnd, Lane, Progress, Ring};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use samovar_ring::{End, FrontEnd, Incarnation, Lane, Progress, Ring};
+use samovar_shared::Shared;
+use std::collections::BTreeMap;
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const WATCHDOG: Duration = Duration::from_secs(20);
 
+/// The worker's C stands in for functions of libc in this program, too: some of them say why a worker leaves, or that it
+/// waits. This is none.
+#[unsafe(no_mangle)]
+extern "C" fn samovar_leave(_reason: std::ffi::c_int) {}
+#[unsafe(no_mangle)]
+extern "C" fn samovar_turn_pause() -> bool {
+    false
+}
+#[unsafe(no_mangle)]
+extern "C" fn samovar_turn_pass() {}
+#[unsafe(no_mangle)]
+extern "C" fn samovar_turn_resume() {}
+
+fn worker(cell: usize, life: u32) -> WorkerId {
+    WorkerId { cell, life: Incarnation::new(life).unwrap() }
+}
+
+fn options(root: &Path, app: &Path) -> WorkerOptions {
+    WorkerOptions {
+        app: Some(app.to_owned()),
+        define: BTreeMap::from([("error_log".to_owned(), String::new())]),
+        ..WorkerOptions::bare(root.to_owned())
+    }
+}
+
 struct Bench {
     front: FrontEnd,
-    channel: OwnedFd,
+    channel: SupervisorEnd,
     child: Child,
     folder: std::path::PathBuf,
 }
@@ -26,14 +58,6 @@ impl Drop for Bench {
     }
 }
 
-fn pair() -> (OwnedFd, OwnedFd) {
-    let mut fds = [0; 2];
-    let made =
-        unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_SEQPACKET, 0, fds.as_mut_ptr()) };
-    assert_eq!(made, 0);
-    unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) }
-}
-
 impl Bench {
     fn start(name: &str, script: &str) -> Bench {
         let folder = std::env::temp_dir().join(format!("samovar-{name}-{}", std::process::id()));
@@ -41,13 +65,20 @@ impl Bench {
         let file = folder.join("index.php");
         std::fs::write(&file, script).unwrap();
         let ring = Ring::create(8).unwrap();
-        let (ours, theirs) = pair();
-        let fds = [theirs.as_raw_fd(), ring.file().as_raw_fd(), ring.bell().as_raw_fd()];
+        let shared = Shared::create(1 << 20).unwrap();
+        let (ours, theirs): (SupervisorEnd, TemplateEnd) = pair().unwrap();
+        let start = Start {
+            parent: std::process::id().cast_signed(),
+            channel: theirs.as_raw_fd(),
+            ring: ring.file().as_raw_fd(),
+            bell: ring.bell().as_raw_fd(),
+            shared: shared.file().as_raw_fd(),
+            options: options(&folder, &file),
+        };
+        let sealed = start.seal().unwrap();
+        let fds = [start.channel, start.ring, start.bell, start.shared, sealed.as_raw_fd()];
         let mut command = Command::new(env!("CARGO_BIN_EXE_samovar-php"));
-        command.args(["--app", file.to_str().unwrap(), "--define", "error_log="]);
-        for (flag, fd) in ["--channel", "--ring", "--bell"].iter().zip(fds) {
-            command.args([*flag, &fd.to_string()]);
-        }
+        command.args(start.arguments(&sealed));
         let keep = move || {
             for fd in fds {
                 unsafe { libc::fcntl(fd, libc::F_SETFD, 0) };
@@ -58,33 +89,54 @@ impl Bench {
         let child = command.spawn().unwrap();
         drop(theirs);
         let bench = Bench { front: FrontEnd::new(ring), channel: ours, child, folder };
-        assert!(bench.hear().starts_with("ready 8."));
+        let Event::Ready { php, .. } = bench.hear() else { panic!("not ready") };
+        assert!(php.starts_with("8."), "{php}");
         bench
     }
 
-    fn say(&self, text: &str) {
-        let fd = self.channel.as_raw_fd();
-        assert!(unsafe { libc::send(fd, text.as_ptr().cast(), text.len(), 0) } > 0);
+    fn fork(&self, worker: WorkerId, role: Role) {
+        self.channel.send_now(&Order::Fork { worker, role }, None).unwrap();
     }
 
-    fn hear(&self) -> String {
-        let mut buffer = [0u8; 256];
+    fn hear(&self) -> Event {
         let fd = self.channel.as_raw_fd();
         let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let ready = unsafe { libc::poll(&raw mut poll, 1, WATCHDOG.as_millis() as i32) };
         assert_eq!(ready, 1, "the template is silent");
-        let len = unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), 0) };
-        String::from_utf8_lossy(&buffer[..usize::try_from(len).unwrap()]).into_owned()
+        match self.channel.hear().unwrap() {
+            Heard::Message(event, _) => event,
+            other => panic!("{other:?}"),
+        }
     }
 
     /// Passes over what is said of the image.
-    fn hear_that(&self, start: &str) {
+    fn hear_of_worker(&self) -> Event {
         loop {
-            let text = self.hear();
-            if text.starts_with(start) {
-                return;
+            match self.hear() {
+                Event::Image(_) | Event::Finding(_) => {}
+                event => return event,
             }
-            assert!(text.starts_with("image ") || text.starts_with("finding "), "{text}");
+        }
+    }
+
+    fn hear_forked(&self, expected: WorkerId) -> i32 {
+        match self.hear_of_worker() {
+            Event::Forked { worker, pid } if worker == expected => pid,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn hear_died(&self, expected: WorkerId) -> (i32, i32) {
+        match self.hear_of_worker() {
+            Event::Died { worker, pid, status } if worker == expected => (pid, status),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn hear_image(&self) -> ImageMode {
+        match self.hear() {
+            Event::Image(image) => image.mode,
+            other => panic!("{other:?}"),
         }
     }
 
@@ -120,7 +172,7 @@ impl Bench {
         let (mut lines, mut body) = (Vec::new(), Vec::new());
         let status = self.front.read_head(slot, &mut lines).unwrap();
         assert_eq!(self.front.read_body(slot, &mut body), Ok(End::Complete));
-        assert!(self.front.ledger(slot).cpu_ns > 0);
+        assert!(self.front.account(slot).usage.cpu_ns > 0);
         self.front.release(slot);
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         (status, text(lines), text(body))
@@ -133,8 +185,8 @@ fn a_script_runs_and_its_worker_says_how() {
         "script",
         "<?php header('X-One: 1'); http_response_code(201); echo $_GET['a'], ' ', $_SERVER['HTTP_HOST'];",
     );
-    bench.say("fork 0 1 any");
-    assert!(bench.hear().starts_with("forked 0 1 "));
+    bench.fork(worker(0, 1), Role::Any);
+    bench.hear_forked(worker(0, 1));
     for turn in ["b", "c", "d"] {
         let (status, lines, body) = bench.get(&format!("a={turn}"));
         assert_eq!((status, body.as_str()), (201, format!("{turn} example.org").as_str()));
@@ -148,9 +200,10 @@ fn a_resident_handler_keeps_its_statics() {
         "resident",
         "<?php Samovar\\serve(function () { static $n = 0; echo ++$n, ' ', $_GET['a'] ?? '-'; });",
     );
-    bench.say("fork 0 1 boot");
-    assert!(bench.hear().starts_with("image resident 0 0 "));
-    assert!(bench.hear().starts_with("forked 0 1 "));
+    bench.fork(worker(0, 1), Role::Boot);
+    let Event::Image(image) = bench.hear() else { panic!("no image") };
+    assert_eq!((image.mode, image.bytes, image.regions), (ImageMode::Resident, 0, 0));
+    bench.hear_forked(worker(0, 1));
     assert_eq!(bench.get("a=x").2, "1 x");
     assert_eq!(bench.get("").2, "2 -");
     assert_eq!(bench.get("a=z").2, "3 z");
@@ -162,9 +215,9 @@ fn a_checkpoint_is_where_each_request_begins() {
         "checkpoint",
         "<?php $n = 0; Samovar\\checkpoint(); echo ++$n, ' ', $_GET['a'] ?? '-';",
     );
-    bench.say("fork 0 1 boot");
-    assert!(bench.hear().starts_with("image shared "));
-    assert!(bench.hear().starts_with("forked 0 1 "));
+    bench.fork(worker(0, 1), Role::Boot);
+    assert_eq!(bench.hear_image(), ImageMode::Shared);
+    bench.hear_forked(worker(0, 1));
     for turn in ["x", "y", "z"] {
         assert_eq!(bench.get(&format!("a={turn}")).2, format!("1 {turn}"));
     }
@@ -178,16 +231,16 @@ fn a_fatal_error_ends_the_request_and_boots_the_application_again() {
          if (isset($_GET['oom'])) { ini_set('memory_limit', '8M'); str_repeat('x', 1 << 24); } \
          if (isset($_GET['exit'])) { exit('bye'); } echo $n; });",
     );
-    bench.say("fork 0 1 boot");
-    bench.hear_that("forked 0 1 ");
+    bench.fork(worker(0, 1), Role::Boot);
+    bench.hear_forked(worker(0, 1));
     assert_eq!(bench.get("").2, "1");
     assert_eq!(bench.get("exit").2, "bye");
     assert_eq!(bench.get("die").0, 500);
     assert_eq!(bench.get("").2, "4", "an exception does not end the application");
     assert_eq!(bench.get("oom").0, 500);
-    bench.hear_that("died 0 1 ");
-    bench.say("fork 0 2 boot");
-    bench.hear_that("forked 0 2 ");
+    bench.hear_died(worker(0, 1));
+    bench.fork(worker(0, 2), Role::Boot);
+    bench.hear_forked(worker(0, 2));
     assert_eq!(bench.get("").2, "1", "a fatal error does");
 }
 
@@ -195,18 +248,43 @@ fn a_fatal_error_ends_the_request_and_boots_the_application_again() {
 #[test]
 fn a_worker_that_meets_serve_in_a_request_answers_it_and_leaves() {
     let mut bench = Bench::start("late", "<?php Samovar\\serve(fn () => 'whole');");
-    bench.say("fork 0 1 any");
-    bench.hear_that("forked 0 1 ");
+    bench.fork(worker(0, 1), Role::Any);
+    bench.hear_forked(worker(0, 1));
     assert_eq!(bench.get("").2, "whole");
-    bench.hear_that("died 0 1 ");
+    bench.hear_died(worker(0, 1));
 }
 
 #[test]
 fn a_killed_worker_is_reported() {
     let bench = Bench::start("killed", "<?php echo 1;");
-    bench.say("fork 3 7 any");
-    let forked = bench.hear();
-    let pid: i32 = forked.rsplit(' ').next().unwrap().parse().unwrap();
+    bench.fork(worker(3, 7), Role::Any);
+    let pid = bench.hear_forked(worker(3, 7));
     unsafe { libc::kill(pid, libc::SIGKILL) };
-    assert_eq!(bench.hear(), format!("died 3 7 {pid} 9"));
+    assert_eq!(bench.hear_died(worker(3, 7)), (pid, libc::SIGKILL));
+}
+
+/// The exit status, and what it says.
+fn started_with(arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_samovar-php"));
+    let output = command.args(arguments).stdin(Stdio::null()).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+}
+
+#[test]
+fn who_starts_it_by_hand_is_told() {
+    let (status, said) = started_with(&["--version"]);
+    let own = concat!("samovar-php ", env!("CARGO_PKG_VERSION"), " (PHP 8.");
+    assert!(status == Some(0) && said.starts_with(own), "{said}");
+    for (arguments, why) in [
+        (&[][..], "missing --template"),
+        (&["--app", "x.php"], "unknown argument `--app`"),
+        (&["--template"], "--template -1 is no open descriptor"),
+        (&["--template", "77", "/srv"], "--template 77 is no open descriptor"),
+        (&["--template", "0", "/srv"], "its memory file is not understood"),
+    ] {
+        let (status, said) = started_with(arguments);
+        assert_eq!(status, Some(2), "{arguments:?}");
+        assert!(said.contains(why) && said.contains("hint: it is started by"), "{said}");
+    }
 }

@@ -11,6 +11,7 @@ use Laravel\Octane\Octane;
 use Laravel\Octane\OctaneResponse;
 use Laravel\Octane\RequestContext;
 use Samovar\Runtime\Sapi;
+use Samovar\Runtime\Symfony\LaravelRoute;
 use Symfony\Component\HttpFoundation\Response;
 
 /**
@@ -19,15 +20,21 @@ use Symfony\Component\HttpFoundation\Response;
  */
 final class SamovarClient implements Client
 {
+    /** The one at hand: the router tells it which route it has taken. */
+    private ?Request $request = null;
+
     /** @return array{Request, RequestContext} */
     public function marshalRequest(RequestContext $context): array
     {
-        return [Request::capture(), $context];
+        $this->request = Request::capture();
+
+        return [$this->request, $context];
     }
 
     /** Sends the answer completely; what Octane does after it no longer keeps the client waiting. */
     public function respond(RequestContext $context, OctaneResponse $octaneResponse): void
     {
+        $this->nameRoute();
         $response = $octaneResponse->response;
         $printed = (string) $octaneResponse->outputBuffer;
         if ($printed !== '') {
@@ -41,7 +48,16 @@ final class SamovarClient implements Client
 
     public function error(\Throwable $e, Application $app, Request $request, RequestContext $context): void
     {
+        $this->nameRoute();
         $text = Octane::formatExceptionForClient($e, (bool) $app->make('config')->get('app.debug'));
         (new Response($text, Response::HTTP_INTERNAL_SERVER_ERROR, ['Content-Type' => 'text/plain']))->send();
+    }
+
+    private function nameRoute(): void
+    {
+        if ($this->request !== null) {
+            LaravelRoute::tell($this->request);
+        }
+        $this->request = null;
     }
 }

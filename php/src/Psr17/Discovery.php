@@ -13,7 +13,7 @@ use Psr\Http\Message\UriFactoryInterface;
 
 /**
  * Finds the PSR-17 factories that an application has installed, so that a handler's answers are of the kind that its
- * other code makes. Where there are none it is this package's own.
+ * other code makes. This package has none: answers are a library's.
  */
 final class Discovery
 {
@@ -42,6 +42,7 @@ final class Discovery
      * @return T
      *
      * @throws \InvalidArgumentException when it is none of PSR-17
+     * @throws \RuntimeException when no library that makes it is installed
      */
     public static function find(string $interface): object
     {
@@ -54,7 +55,9 @@ final class Discovery
             }
         }
 
-        return new Factory();
+        throw new \RuntimeException(
+            "no library that makes `$interface` is installed\nhint: composer require nyholm/psr7",
+        );
     }
 
     /** Whether $interface is one that find() knows. */

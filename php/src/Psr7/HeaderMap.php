@@ -37,21 +37,6 @@ final class HeaderMap
         return new self($lines);
     }
 
-    /**
-     * @param array<string, string|list<string>> $headers
-     *
-     * @throws \InvalidArgumentException
-     */
-    public static function of(array $headers): self
-    {
-        $map = new self();
-        foreach ($headers as $name => $values) {
-            $map = $map->withAdded((string) $name, $values);
-        }
-
-        return $map;
-    }
-
     /** @return array<string, list<string>> */
     public function all(): array
     {

@@ -8,7 +8,7 @@ use Psr\Http\Message\StreamInterface;
 use Psr\Http\Message\UriInterface;
 
 /**
- * A request that a PSR-17 factory was asked for.
+ * A request that nobody sent: a warm-up's.
  *
  * @internal
  */

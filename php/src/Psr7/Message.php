@@ -8,7 +8,7 @@ use Psr\Http\Message\MessageInterface;
 use Psr\Http\Message\StreamInterface;
 
 /**
- * What requests and responses have in common. What is null was never changed, and is what initial…() says.
+ * What a request has as any message. What is null was never changed, and is what initial…() says.
  *
  * Parameters have no types: so the signatures fit psr/http-message 1 as well as 2.
  */

@@ -8,18 +8,12 @@ use Psr\Http\Message\RequestInterface;
 use Psr\Http\Message\StreamInterface;
 use Psr\Http\Message\UriInterface;
 
-/** A PSR-7 request. */
-class Request extends Message implements RequestInterface
+/** What a PSR-7 request is before one asks what it says to a server. */
+abstract class Request extends Message implements RequestInterface
 {
     private ?string $method = null;
     private ?string $target = null;
     private ?UriInterface $uri = null;
-
-    /** @throws \InvalidArgumentException when method or URI are not allowed */
-    public static function of(string $method, string|UriInterface $uri): self
-    {
-        return new self(new Made(self::method($method), \is_string($uri) ? Uri::parse($uri) : $uri));
-    }
 
     final protected function __construct(private Origin $origin)
     {

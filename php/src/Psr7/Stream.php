@@ -45,22 +45,6 @@ final class Stream implements StreamInterface
         return new self($open, $size);
     }
 
-    /**
-     * @param resource $stream
-     *
-     * @throws \InvalidArgumentException
-     */
-    public static function over($stream): self
-    {
-        if (!\is_resource($stream) || get_resource_type($stream) !== 'stream') {
-            throw new \InvalidArgumentException('A stream must be an open resource of PHP');
-        }
-        $made = new self(null);
-        $made->stream = $stream;
-
-        return $made;
-    }
-
     public function __toString(): string
     {
         if ($this->isSeekable()) {

@@ -7,7 +7,7 @@ namespace Samovar\Runtime\Psr7;
 use Psr\Http\Message\StreamInterface;
 use Psr\Http\Message\UploadedFileInterface;
 
-/** A PSR-7 upload: a file of PHP's that was not moved yet, or a stream. */
+/** A PSR-7 upload: a file of PHP's that was not moved yet. */
 final class UploadedFile implements UploadedFileInterface
 {
     private const PIECE_BYTES = 64 * 1024;
@@ -20,13 +20,13 @@ final class UploadedFile implements UploadedFileInterface
     private bool $moved = false;
 
     /**
-     * @param string|null $file where PHP has put it; null: the stream is all there is
+     * @param string $file where PHP has put it
      *
      * @throws \InvalidArgumentException
      */
     private function __construct(
-        private ?string $file,
-        private ?int $size,
+        private string $file,
+        private int $size,
         private int $error,
         private ?string $clientName,
         private ?string $clientType,
@@ -42,33 +42,19 @@ final class UploadedFile implements UploadedFileInterface
         return new self($file, $size, $error, $name, $type);
     }
 
-    /** @throws \InvalidArgumentException when the error is none */
-    public static function over(
-        StreamInterface $stream,
-        ?int $size,
-        int $error,
-        ?string $name,
-        ?string $type,
-    ): self {
-        $upload = new self(null, $size ?? $stream->getSize(), $error, $name, $type);
-        $upload->stream = $stream;
-
-        return $upload;
-    }
-
     /** @throws \RuntimeException when there is no file, or it was moved */
     public function getStream(): StreamInterface
     {
         $this->needed();
 
         return $this->stream ??= Stream::opening(
-            fn () => @fopen((string) $this->file, 'rb')
+            fn () => @fopen($this->file, 'rb')
                 ?: throw new \RuntimeException("cannot open the uploaded file `{$this->file}`"),
         );
     }
 
     /**
-     * Moves the file, as move_uploaded_file() does; a stream is copied.
+     * Moves the file, as move_uploaded_file() does; one that no client has sent is copied.
      *
      * @param string $targetPath absolute, or below the working directory
      *
@@ -81,7 +67,7 @@ final class UploadedFile implements UploadedFileInterface
         if (!\is_string($targetPath) || $targetPath === '') {
             throw new \InvalidArgumentException('The path to move an upload to must be a string that is not empty');
         }
-        if ($this->file !== null && is_uploaded_file($this->file)) {
+        if (is_uploaded_file($this->file)) {
             $this->moved = @move_uploaded_file($this->file, $targetPath);
         } else {
             $this->moved = $this->copyTo($targetPath);

@@ -14,7 +14,7 @@ use Samovar\Runtime\RoadRunner\PSR7WorkerInterface;
 use Samovar\Runtime\RoadRunner\Worker;
 use Samovar\Runtime\RoadRunner\WorkerInterface;
 
-if (PHP_SAPI === 'samovar') {
+if (PHP_SAPI !== 'cli' && extension_loaded('samovar')) {
     spl_autoload_register(static function (string $class): void {
         $names = [
             'Spiral\RoadRunner\WorkerInterface' => WorkerInterface::class,

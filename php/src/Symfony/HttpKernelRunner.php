@@ -80,12 +80,20 @@ final class HttpKernelRunner implements RunnerInterface
         try {
             $request = Request::createFromGlobals();
             $response = $this->handler()->handle($request);
+            self::nameRoute($request);
             $response->send();
             Sapi::finish();
             $this->terminate($request, $response);
         } finally {
             $this->isInRequest = false;
         }
+    }
+
+    /** The router's name of it; a page that it does not know has none. */
+    private static function nameRoute(Request $request): void
+    {
+        $name = $request->attributes->get('_route');
+        \is_string($name) && \Samovar\route($name);
     }
 
     /**

@@ -45,6 +45,7 @@ final class IlluminateRunner implements RunnerInterface
         $this->cycle->run(function (): void {
             $request = Request::capture();
             $response = $this->kernel->handle($request);
+            LaravelRoute::tell($request);
             $response->send();
             Sapi::finish();
             $this->kernel->terminate($request, $response);

@@ -5,13 +5,13 @@ declare(strict_types=1);
 namespace Samovar\Runtime\Tests\Psr7;
 
 use Http\Psr7Test\RequestIntegrationTest as IntegrationTest;
-use Samovar\Runtime\Psr7\Request;
+use Samovar\Runtime\Psr7\ServerRequest;
 
 /** php-http's tests. */
 final class RequestIntegrationTest extends IntegrationTest
 {
     public function createSubject()
     {
-        return Request::of('GET', '/');
+        return ServerRequest::of('GET', '/');
     }
 }

@@ -12,6 +12,13 @@ final class StreamIntegrationTest extends IntegrationTest
 {
     public function createStream($data)
     {
-        return \is_resource($data) ? Stream::over($data) : Stream::of($data);
+        if (!\is_resource($data)) {
+            return Stream::of($data);
+        }
+        $stream = Stream::opening(static fn () => $data);
+        // From here on it has the resource: one that nobody has used has nothing to close.
+        $stream->eof();
+
+        return $stream;
     }
 }

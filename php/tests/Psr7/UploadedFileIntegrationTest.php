@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Samovar\Runtime\Tests\Psr7;
 
 use Http\Psr7Test\UploadedFileIntegrationTest as IntegrationTest;
-use Samovar\Runtime\Psr7\Stream;
 use Samovar\Runtime\Psr7\UploadedFile;
 
 /** php-http's tests. */
@@ -13,6 +12,9 @@ final class UploadedFileIntegrationTest extends IntegrationTest
 {
     public function createSubject()
     {
-        return UploadedFile::over(Stream::of('tea'), null, UPLOAD_ERR_OK, 'tea.txt', 'text/plain');
+        $file = tempnam(getcwd(), 'tea');
+        file_put_contents($file, 'tea');
+
+        return UploadedFile::received($file, 3, UPLOAD_ERR_OK, 'tea.txt', 'text/plain');
     }
 }

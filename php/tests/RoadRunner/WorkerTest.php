@@ -80,9 +80,14 @@ final class WorkerTest extends TestCase
         self::assertSame(500, $server->ask('/silent')->status);
         self::assertSame($first + 4, $this->number($server->ask('/print')->body));
         self::assertSame($first + 5, $this->number($server->ask('/')->body));
-        self::assertStringContainsString('thrown in the loop', $server->log());
-        self::assertStringContainsString('output of the worker script: printed by the loop', $server->log());
-        self::assertStringContainsString('did not respond', $server->log());
+        self::assertLogged('thrown in the loop', $server);
+        self::assertLogged('output of the worker script: printed by the loop', $server);
+        self::assertLogged('did not respond', $server);
+    }
+
+    private static function assertLogged(string $text, Server $server): void
+    {
+        self::assertStringContainsString($text, $server->logWith($text));
     }
 
     public function testStoppedWorkerIsReplaced(): void
@@ -91,7 +96,7 @@ final class WorkerTest extends TestCase
 
         self::assertGreaterThanOrEqual(1, $count = $this->number($server->ask('/last')->body));
         self::assertSame(1, $this->number($server->ask('/')->body));
-        self::assertStringContainsString("stopped after $count requests", $server->log());
+        self::assertLogged("stopped after $count requests", $server);
         self::assertSame(0, $server->status()['worker_restarts_total'], $server->log());
     }
 

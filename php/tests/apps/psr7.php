@@ -7,14 +7,14 @@ declare(strict_types=1);
 require dirname(__DIR__) . '/libraries.php';
 require_once 'Http/Psr7Test/autoload.php';
 
+use Nyholm\Psr7\Factory\Psr17Factory;
 use PHPUnit\TextUI\Application;
 use PHPUnit\TextUI\Command;
 use Samovar\Request;
-use Samovar\Runtime\Psr17\Factory;
 use Samovar\Runtime\Tests\Psr7\Native;
 
 foreach (['STREAM', 'UPLOADED_FILE', 'URI'] as $made) {
-    define("{$made}_FACTORY", Factory::class);
+    define("{$made}_FACTORY", Psr17Factory::class);
 }
 
 /** PHPUnit in this process; its report as JUnit has it. */

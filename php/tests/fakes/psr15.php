@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-/* The interface of psr/http-server-handler, which Debian 12 does not have. */
+/* The interfaces of psr/http-server-handler and psr/http-server-middleware, which Debian 12 does not have. */
 
 namespace Psr\Http\Server;
 
@@ -12,4 +12,9 @@ use Psr\Http\Message\ServerRequestInterface;
 interface RequestHandlerInterface
 {
     public function handle(ServerRequestInterface $request): ResponseInterface;
+}
+
+interface MiddlewareInterface
+{
+    public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface;
 }

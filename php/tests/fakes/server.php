@@ -35,9 +35,16 @@ namespace Samovar {
         $_SERVER = $server;
     }
 
-    function checkpoint(): void
+    function checkpoint(?callable $resume = null): void
     {
         Server::$calls[] = 'checkpoint';
+    }
+
+    function kept(mixed $stream): bool
+    {
+        Server::$calls[] = 'kept';
+
+        return true;
     }
 
     function warmup(callable $work): void

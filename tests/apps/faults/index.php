@@ -8,11 +8,6 @@ declare(strict_types=1);
 
 namespace Faults;
 
-/** Where the control words lie in the ring (crates/ring/src/layout.rs): a hostile script knows it too. */
-const SLOTS_AT = 279680;
-const SLOT_BYTES = 384;
-const STATE_TAKEN = 3;
-
 function waitForFile(string $file): void
 {
     while (!file_exists($file)) {
@@ -36,30 +31,53 @@ function ringAddress(): int
     return (int) hexdec($found[1]);
 }
 
-/** The slot of this very request: the only one that is taken while one client asks. */
+/** The slot of this very request: the only one that is taken while one client asks. A hostile script knows its way, too. */
 function ownSlot($memory, int $ring, int $slots): int
 {
     for ($i = 0; $i < $slots; $i++) {
-        fseek($memory, $ring + SLOTS_AT + $i * SLOT_BYTES);
+        $at = (int) $_GET['slots'] + $i * (int) $_GET['slot_bytes'];
+        fseek($memory, $ring + $at);
         $word = unpack('P', fread($memory, 8))[1];
-        if (($word & 0xff) === STATE_TAKEN && ($word >> 8 & 0xffffff) !== 0) {
-            return SLOTS_AT + $i * SLOT_BYTES;
+        if (($word & 0xff) === (int) $_GET['taken'] && ($word >> 8 & 0xffffff) !== 0) {
+            return $at;
         }
     }
-    throw new \Exception('the layout of the ring has changed: see SLOTS_AT');
+    throw new \Exception('no slot is taken where the slots should be');
 }
 
-/** ?at=OFFSET[&own=1]&hex=BYTES[&times=N]: a worker that writes garbage into the ring. */
+/** ?at=OFFSET[&slots=OFFSET&slot_bytes=N&taken=STATE]&hex=BYTES[&times=N]: a worker that writes garbage into the ring. */
 function garbage(): void
 {
     $memory = fopen('/proc/self/mem', 'r+b');
     stream_set_read_buffer($memory, 0);
     stream_set_write_buffer($memory, 0);
     $ring = ringAddress();
-    $from = isset($_GET['own']) ? ownSlot($memory, $ring, 16) : 0;
+    $from = isset($_GET['slots']) ? ownSlot($memory, $ring, 16) : 0;
     $bytes = str_repeat(hex2bin($_GET['hex']), (int) ($_GET['times'] ?? 1));
     scribble($memory, $ring, $from + (int) $_GET['at'], $bytes);
     echo 'written';
+}
+
+/**
+ * Tries to shorten and to lengthen the ring's memory file, by every way that leads to it; says what came of each.
+ * By a program: PHP resolves the link, whose target is no path.
+ */
+function resize(): void
+{
+    $template = (int) explode(' ', file_get_contents('/proc/self/stat'))[3];
+    $supervisor = (int) explode(' ', file_get_contents("/proc/$template/stat"))[3];
+    foreach ([getmypid(), $template, $supervisor] as $pid) {
+        foreach (glob("/proc/$pid/fd/*") as $link) {
+            if (!str_contains((string) @readlink($link), 'memfd:samovar-ring')) {
+                continue;
+            }
+            $statuses = [];
+            foreach (["truncate -s 0 $link", "truncate -s +4096 $link", ": > $link"] as $command) {
+                exec("$command 2>/dev/null", result_code: $statuses[]);
+            }
+            echo "$link ", json_encode($statuses), "\n";
+        }
+    }
 }
 
 /** Writes until somebody stops it, and leaves behind how it ended. */
@@ -102,9 +120,32 @@ function flood(): void
     }
 }
 
+/** ?say=WORD&times=N[&length=BYTES][&raw=1]: a chatty page; $raw writes to php://stderr by itself. */
+function chatter(): void
+{
+    $line = str_pad($_GET['say'], (int) ($_GET['length'] ?? 0), $_GET['pad'] ?? 'x');
+    $stderr = fopen('php://stderr', 'w');
+    for ($n = 0; $n < (int) $_GET['times']; $n++) {
+        isset($_GET['raw']) ? fwrite($stderr, "$line $n\n") : error_log("$line $n");
+    }
+    echo 'said';
+}
+
 $path = parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH);
 set_time_limit(0);
 switch ($path) {
+    case '/chatter':
+        chatter();
+        break;
+    case '/mumble':
+        // Last words, without the end of a line.
+        fwrite(fopen('php://stderr', 'w'), $_GET['say']);
+        posix_kill(getmypid(), SIGKILL);
+        break;
+    case '/header':
+        header('Bad Name: x');
+        echo 'sent';
+        break;
     case '/sleep':
         usleep(1000 * (int) $_GET['ms']);
         echo 'slept';
@@ -127,6 +168,8 @@ switch ($path) {
         posix_kill(getmypid(), SIGKILL);
         break;
     case '/signal':
+    case '/signal/other':
+    case '/signal/killed':
         posix_kill(getmypid(), (int) $_GET['signal']);
         usleep(50_000);
         break;
@@ -136,6 +179,9 @@ switch ($path) {
         }
     case '/garbage':
         garbage();
+        break;
+    case '/resize':
+        resize();
         break;
     case '/stream':
         stream();

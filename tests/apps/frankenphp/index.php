@@ -80,6 +80,10 @@ $handler = static function () use ($boot, &$between) {
                 $told[] = headers_send((int) ($_GET['status'] ?? 103));
             }
             usleep(1000 * (int) ($_GET['ms'] ?? 0));
+            while (isset($_GET['until']) && !file_exists($_GET['until'])) {
+                usleep(1000);
+                clearstatcache();
+            }
             if (isset($_GET['early'])) {
                 echo 'early ';
                 ob_flush();

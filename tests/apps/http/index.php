@@ -56,6 +56,10 @@ switch (parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH)) {
         error_log('logged by the script');
         echo $_SERVER['REQUEST_ID'];
         break;
+    case '/own-id':
+        header('X-Request-Id: theirs');
+        echo $_SERVER['REQUEST_ID'];
+        break;
     case '/work':
         $text = str_repeat('work', 300_000);
         for ($i = 0; $i < 5; $i++) {

@@ -126,6 +126,25 @@ const PATHS: &[(&str, &str)] = &[
     ("a session in progress by .user.ini", "/auto_session/script.php?again"),
 ];
 
+/// What RFC 3986 does not allow unencoded, and nginx passes on.
+const RAW: &[(&str, &[u8])] = &[
+    ("raw quotes", b"/dump.php/\"a\"/b"),
+    ("encoded quotes", b"/dump.php/%22a%22/b"),
+    ("raw markup", b"/dump.php/<b>?c"),
+    ("raw specials", b"/dump.php/`|^\\{}[]"),
+    ("raw bytes", b"/dump.php/\xe4\xff"),
+    ("raw utf-8", "/dump.php/\u{e4}".as_bytes()),
+    ("raw bytes and escapes", b"/dump.php/\xe4%E4\"%22"),
+    ("raw and dots", b"/sub/\"/../../dump.php/\""),
+    ("raw fragment before the query", b"/dump.php#b?c=2"),
+    ("raw fragment", b"/dump.php/a#b"),
+    ("raw, nothing there", b"/none/\"a\"/\xff?b=\"c\""),
+    ("raw name", "/\u{fc}n\u{ef}.php".as_bytes()),
+    ("raw bytes in the name", b"/\xfcn\xef.php"),
+    ("folder without slash, raw query", b"/sub?a=\"b\"&<c>"),
+    ("raw, absolute form", b"http://localhost/dump.php/\"a?\"b\""),
+];
+
 /// Paths that nginx's configuration does not find, and Samovar does; with what its answer holds.
 const FOUND: &[(&str, &str, u16, &str)] = &[
     ("path info: newline", "/dump.php/a%0Ab", 200, "PATH_INFO\": \"/a\\nb\""),
@@ -154,6 +173,7 @@ const FOUND: &[(&str, &str, u16, &str)] = &[
 
 pub(crate) fn theme() -> Theme {
     let mut cases: Vec<_> = PATHS.iter().map(|(name, path)| Case::get(*name, path)).collect();
+    cases.extend(RAW.iter().map(|(name, target)| Case::raw_target(name, target)));
     cases.extend(FOUND.iter().map(|(name, path, status, text)| {
         let why = "nginx's pattern stops at the first `.php` and at a line end; Samovar looks for the file";
         Case::get(*name, path).differs(why, Is::Own(*status, std::slice::from_ref(text)))

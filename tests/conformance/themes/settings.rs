@@ -51,8 +51,7 @@ pub(crate) fn theme() -> Theme {
     let mut cases: Vec<_> = DO.iter().map(twice).collect();
     cases.extend(LIVES_ON.iter().map(twice).map(Case::script_only));
     cases.extend([
-        Case::get("sapi", &target("sapi"))
-            .differs("php_sapi_name() says who serves", Is::Replaced(&[("fpm-fcgi", "samovar")])),
+        Case::get("sapi", &target("sapi")),
         Case::get("server-types", &target("server-types")),
         Case::one("getenv", Request::get(&target("getenv&a=1")).header("X-A", "1")),
         Case::one("getenv of a form", Request::form(&target("getenv"), "a=1")),

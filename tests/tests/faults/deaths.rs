@@ -98,6 +98,32 @@ fn a_get_is_run_again_at_most_twice() {
     assert!(is_hello(&client.get("/hello")));
 }
 
+/// A GET of a page that ends its worker by `signal`: 502, and how many workers that took.
+fn workers_lost_to(server: &Server, page: &str, signal: i32) -> u64 {
+    let restarts = || server.status()["worker_restarts_total"].as_u64().expect("a number");
+    let before = restarts();
+    assert_eq!(server.get(&format!("/signal{page}?signal={signal}")).status, 502);
+    eventually("all workers", || (server.worker_pids().len() == 2).then_some(()));
+    restarts() - before
+}
+
+/// A GET that crashed used to take three workers, and their successors waited for up to 5 s: two such requests a second
+/// kept everybody from being served.
+#[test]
+fn a_page_that_crashes_takes_no_workers_from_others() {
+    let server = app().workers(2).start();
+    assert_eq!(workers_lost_to(&server, "", 11), 2, "once more, on a worker that is in order");
+    for _ in 0..8 {
+        assert_eq!(workers_lost_to(&server, "", 11), 1, "this page is known for it");
+    }
+    assert_eq!(workers_lost_to(&server, "/other", 11), 2, "another page is not");
+    // A kill looks like somebody else's doing, until the same request dies of it once more.
+    assert_eq!(workers_lost_to(&server, "/killed", 9), 3);
+    assert_eq!(workers_lost_to(&server, "/killed", 9), 1);
+    assert_serves(&server, "after the crashes");
+    server.stop();
+}
+
 #[test]
 fn a_death_after_the_first_bytes_cuts_the_answer() {
     let server = app().workers(1).start();
@@ -143,7 +169,7 @@ fn a_killed_template_is_replaced_and_no_get_fails() {
     let server = app().workers(3).start();
     let load = Load::start(server.address(), 6, &Request::get("/sleep?ms=2"));
     for generation in 1..=2 {
-        let template = parent_of(server.worker_pids()[0]);
+        let template = parent_of(server.worker_pid());
         server.kill_worker(template);
         eventually("a new generation", || {
             let status = server.status();
@@ -167,7 +193,8 @@ fn a_killed_template_is_replaced_and_no_get_fails() {
 #[test]
 fn a_worker_that_hangs_is_replaced_while_others_serve() {
     for target in ["/loop", "/sleep?ms=600000", "/half?file=never"] {
-        let server = app().workers(2).args(["--answer-timeout", "1s"]).start();
+        let limits = ["--answer-timeout", "1s", "--grace-timeout", "0"];
+        let server = app().workers(2).args(limits).start();
         let mut hung = server.client();
         hung.send(&Request::get(target).bytes());
         let pid = wait_for_busy(&server);
@@ -202,6 +229,6 @@ fn who_gives_signs_of_life_may_take_longer_than_the_answer_timeout() {
 
 #[test]
 fn the_watchdog_is_longer_than_any_pause_between_restarts() {
-    // The longest backoff is 5 s (crates/supervisor/src/state.rs); the tests above wait through it.
+    // The longest backoff is 5 s (crates/supervisor/src/workers.rs).
     assert!(WATCHDOG > Duration::from_secs(10));
 }

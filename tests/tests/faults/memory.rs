@@ -1,7 +1,7 @@
 //! Big requests and big answers go through little memory.
 
-use crate::stage::{app, assert_serves, file_of, is_hello, proc_number};
-use samovar_testkit::http::Request;
+use crate::stage::{app, assert_serves, file_of, is_hello, proc_number, workers_in};
+use samovar_testkit::http::{Client, Request};
 use samovar_testkit::{Server, eventually};
 
 /// Bytes of resident memory that a server may need more for one request, however big.
@@ -37,9 +37,72 @@ fn a_big_upload_goes_through_little_memory() {
 }
 
 #[test]
-fn a_big_answer_waits_for_its_reader_in_little_memory() {
+fn a_big_answer_waits_for_its_reader_in_a_file_and_holds_no_worker() {
     const BYTES: u64 = 50 * 1024 * 1024;
     let server = app().workers(1).start();
+    assert_serves(&server, "at first");
+    let before = peak_kb(&server);
+    let mut client = server.client();
+    client.send(&Request::get(&format!("/flood?bytes={BYTES}")).bytes());
+    let head = client.read_head().expect("a head");
+    assert_eq!(head.status, 200);
+    eventually("its worker is free", || (!workers_in(&server, "idle").is_empty()).then_some(()));
+    assert_serves(&server, "while the first answer is unread");
+    reads_in_little_memory(&server, client, BYTES, before);
+}
+
+/// A slow reader of a file used to cost 300 KB, and most of it was kept when it had left.
+#[test]
+fn a_crowd_of_slow_readers_costs_little_and_leaves_nothing_behind() {
+    const CROWD: u64 = 300;
+    /// nginx needs 73 KB.
+    const KB_EACH_MAX: u64 = 130;
+    let folder = app();
+    let site = folder.folder().join("site");
+    std::fs::create_dir(&site).expect("ours");
+    std::fs::write(site.join("big.bin"), vec![7; 20_000_000]).expect("room");
+    let server = Server::at(site).workers(1).start();
+    let resident_kb = || proc_number(server.pid(), "VmRSS").expect("it runs");
+    let before = resident_kb();
+    let mut crowd: Vec<_> = (0..CROWD).map(|_| server.client()).collect();
+    for client in &mut crowd {
+        client.send(&Request::get("/big.bin").bytes());
+        assert_eq!(client.read_head().expect("a head").status, 200);
+    }
+    let most = resident_kb() - before;
+    assert!(most < CROWD * KB_EACH_MAX, "{} KB each", most / CROWD);
+    drop(crowd);
+    eventually("the memory is given back", || {
+        (resident_kb().saturating_sub(before) < most / 3).then_some(())
+    });
+}
+
+/// Reads the rest of a flood: all of it comes, and the server has not grown by it since `before`.
+fn reads_in_little_memory(server: &Server, mut client: Client, bytes: u64, before: u64) {
+    read_flood(&mut client, bytes);
+    let growth = peak_kb(server) - before;
+    assert!(growth < GROWTH_KB_MAX, "{growth} KB for 50 MB");
+    let status = server.status();
+    let rss = status["workers"][0]["rss_bytes"].as_u64().expect("a number");
+    assert!((1_000_000..200_000_000).contains(&rss), "{status}");
+    assert!(is_hello(&client.get("/hello")), "on the same connection");
+}
+
+fn read_flood(client: &mut Client, bytes: u64) {
+    let mut got = 0;
+    while let Some(chunk) = client.read_chunk().expect("chunks") {
+        if chunk.is_empty() {
+            break;
+        }
+        got += chunk.len() as u64;
+    }
+    assert_eq!(got, bytes);
+}
+
+#[test]
+fn without_a_file_a_big_answer_waits_in_its_worker() {
+    const BYTES: u64 = 50 * 1024 * 1024;
+    let server = app().workers(1).args(["--answer-file-bytes-max", "0"]).start();
     assert_serves(&server, "at first");
     let (before, progress) = (peak_kb(&server), file_of(&server, "progress"));
     let sent = || {
@@ -58,18 +121,5 @@ fn a_big_answer_waits_for_its_reader_in_little_memory() {
         (same > 60).then_some(())
     });
     assert!(last < BYTES / 2, "{last} bytes went where nobody read them");
-    let mut got = 0;
-    while let Some(chunk) = client.read_chunk().expect("chunks") {
-        if chunk.is_empty() {
-            break;
-        }
-        got += chunk.len() as u64;
-    }
-    assert_eq!(got, BYTES);
-    let growth = peak_kb(&server) - before;
-    assert!(growth < GROWTH_KB_MAX, "{growth} KB for 50 MB");
-    let status = server.status();
-    let rss = status["workers"][0]["rss_bytes"].as_u64().expect("a number");
-    assert!((1_000_000..200_000_000).contains(&rss), "{status}");
-    assert!(is_hello(&client.get("/hello")), "on the same connection");
+    reads_in_little_memory(&server, client, BYTES, before);
 }

@@ -21,7 +21,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 /// A way to serve the application.
-pub(super) struct Way {
+pub(crate) struct Way {
     /// What is served, below `public/`.
     target: &'static str,
     /// Further arguments of `samovar serve`.
@@ -37,8 +37,8 @@ const CHECKPOINT: Way = Way {
     args: &["--checkpoint-after", "bootstrap/app.php"],
     model: "checkpoint",
 };
-const RUNTIME: Way = Way { target: "runtime.php", args: &[], model: "checkpoint" };
-const OCTANE: Way = Way { target: "samovar-worker.php", args: &[], model: "resident" };
+pub(crate) const RUNTIME: Way = Way { target: "runtime.php", args: &[], model: "checkpoint" };
+pub(crate) const OCTANE: Way = Way { target: "samovar-worker.php", args: &[], model: "resident" };
 const FRANKENPHP: Way = Way { target: "frankenphp-worker.php", args: &[], model: "resident" };
 const FRANKENPHP_ROLLED_BACK: Way =
     Way { target: "frankenphp-worker.php", args: &["--rollback-every", "1"], model: "checkpoint" };
@@ -64,12 +64,12 @@ const RULES: &[Rule] = &[
 ];
 
 /// A copy of the application with its tables made.
-struct Copy {
+pub(crate) struct Copy {
     folder: TempDir,
 }
 
 impl Copy {
-    fn new(session_driver: &str) -> Copy {
+    pub(crate) fn new(session_driver: &str) -> Copy {
         let folder = copy_of(&workspace().join("tests/apps/laravel-notes"));
         let settings = format!("SESSION_DRIVER={session_driver}\n");
         std::fs::write(folder.path().join(".env"), settings).expect("our own folder");
@@ -89,7 +89,7 @@ impl Copy {
         self.serve_with(way, "")
     }
 
-    fn serve_with(&self, way: &Way, config: &str) -> Server {
+    pub(crate) fn serve_with(&self, way: &Way, config: &str) -> Server {
         let package = workspace().join("php").display().to_string();
         let mut start = Server::at(self.path().join("public").join(way.target))
             .workers(2)

@@ -152,7 +152,7 @@ fn shop_messages_are_consumed_from_redis() {
         let options = "stream=messages&consumer=consumer${SAMOVAR_CONSOLE_NUMBER:-0}";
         let dsn = format!("redis://{}?{options}", redis.socket().display());
         let shop = Shop::with(&format!("MESSENGER_TRANSPORT_DSN=\"{dsn}\"\n"));
-        let config = "[[worker]]\ncommand = 'messenger:consume async -n'\ncount = 2\n";
+        let config = "[[console]]\ncommand = 'messenger:consume async -n'\ncount = 2\n";
         let server = shop.serve_with(model, config);
         let mut visitor = Visitor::new(server.address());
         login(&mut visitor, "bob");
@@ -252,7 +252,7 @@ impl Shop {
         self.serve_with(model, "")
     }
 
-    fn serve_with(&self, model: Model, config: &str) -> Server {
+    pub(crate) fn serve_with(&self, model: Model, config: &str) -> Server {
         model.start(Server::at(self.public()).workers(3).config(config))
     }
 

@@ -54,9 +54,10 @@ pub(crate) fn slim(place: &Place) -> Option<MariaDb> {
     None
 }
 
-/// A database server that knows of no blog; the page unpacks the blog's code itself.
+/// A database server that knows of no blog; the page unpacks the blog's code itself. Samovar's own checkout is there.
 #[allow(clippy::unnecessary_wraps, reason = "one of the `Applications`")]
 pub(crate) fn wordpress(place: &Place) -> Option<MariaDb> {
+    place.install(&workspace().join("php/wordpress"), "/home/samovar/php/wordpress");
     Some(database::start(place))
 }
 

@@ -16,15 +16,26 @@ const FOLLOWED: &[(&str, Applications)] = &[
     ("psr15", application::none),
     ("wordpress", application::wordpress),
     ("laravel", application::laravel),
+    ("shared-memory", application::none),
+    ("parallel", application::none),
 ];
 /// Pages that explain and ask for nothing in an order: what they show is in tests of its own.
 const EXPLAINING: &[&str] = &[
     "checkpoint-model",
+    "compare",
+    "compression",
     "consumers",
+    "dashboard",
+    "edge",
     "frankenphp",
+    "leaks",
+    "locations",
+    "observability",
     "operations",
+    "profiling",
     "resident-model",
     "script-model",
+    "workers",
 ];
 
 /// Follows a page of the guide.
@@ -60,6 +71,9 @@ fn each_page_is_followed_or_explains() {
     let known = FOLLOWED.iter().map(|(name, _)| *name).chain(EXPLAINING.iter().copied());
     let known: BTreeSet<String> = known.map(|name| format!("{name}.md")).collect();
     assert_eq!(names, known, "each page is in one of the two lists");
+    let tested: BTreeSet<&str> = crate::TESTED.iter().copied().collect();
+    let followed: BTreeSet<&str> = FOLLOWED.iter().map(|(name, _)| *name).collect();
+    assert_eq!(tested, followed, "each page that is followed has a test");
 }
 
 #[test]

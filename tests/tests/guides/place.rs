@@ -1,7 +1,7 @@
 //! Where a page is followed: a root of its own with a home, a `PATH`, and free ports.
 
 use samovar_testkit::copy::copy_of;
-use samovar_testkit::workspace;
+use samovar_testkit::{family, workspace};
 use std::ffi::OsString;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -83,7 +83,10 @@ impl Place {
             ("https_proxy", NOBODY.into()),
             ("no_proxy", "127.0.0.1".into()),
             // The default of a page that says nothing about it.
+            (family::RUN, family::run().into()),
             ("SAMOVAR_LISTEN", self.ours("127.0.0.1:8080").into()),
+            // A reader is not root; who runs the tests may be.
+            ("SAMOVAR_ALLOW_ROOT", "true".into()),
         ]
     }
 

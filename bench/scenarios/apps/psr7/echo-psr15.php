@@ -4,11 +4,12 @@ declare(strict_types=1);
 
 // It calls Samovar\serve(): these words here make the server boot it at its start.
 
+use Nyholm\Psr7\Factory\Psr17Factory;
 use Samovar\Bench\Psr7\Echoing;
-use Samovar\Runtime\Psr17\Factory;
 
 use function Samovar\Runtime\Psr15\serve;
 
+require '/usr/share/php/Nyholm/Psr7/autoload.php';
 require __DIR__ . '/handlers.php';
 
-serve(new Echoing(new Factory()));
+serve(new Echoing(new Psr17Factory()));

@@ -1,16 +1,19 @@
 //! One submitted request: its answer, piece by piece, out of the slot.
 
-use super::{Feed, Lost, Use, register};
-use crate::shared::Shared;
+use super::feed::Feed;
+use super::later::Cost;
+use super::lost::Lost;
+use super::table::SharedExchanges;
+use crate::runtime::waker::remember;
 use bytes::Bytes;
-use samovar_ring::{End, Ledger, Progress, SlotIndex};
+use samovar_ring::{End, Progress, SlotIndex};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 /// A submitted request. Dropped before its answer is complete, it is cancelled.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    shared: Rc<Shared>,
+    table: SharedExchanges,
     slot: SlotIndex,
     epoch: u32,
     is_settled: bool,
@@ -25,13 +28,13 @@ pub(crate) struct Answer {
     pub(crate) head_bytes: usize,
     /// More of the body is to be read from the exchange.
     pub(crate) is_open: bool,
-    /// What it cost, once that is known.
-    pub(crate) ledger: Option<Ledger>,
+    /// What it cost, as far as that is known.
+    pub(crate) cost: Cost,
 }
 
-/// What a worker has told: the answer, or something ahead of it.
+/// What a worker says: the answer, or something ahead of it.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum WorkerMessage {
     /// A status of 1xx and its header lines.
     Interim(u16, Bytes),
     Answer(Answer),
@@ -41,17 +44,17 @@ pub(crate) enum Told {
 #[derive(Debug)]
 pub(crate) enum Piece {
     Bytes(Bytes),
-    End(Option<Ledger>),
+    End(Cost),
 }
 
 impl Exchange {
-    pub(crate) fn new(shared: &Rc<Shared>, (slot, epoch): (SlotIndex, u32)) -> Exchange {
-        Exchange { shared: Rc::clone(shared), slot, epoch, is_settled: false }
+    pub(crate) fn new(table: &SharedExchanges, (slot, epoch): (SlotIndex, u32)) -> Exchange {
+        Exchange { table: Rc::clone(table), slot, epoch, is_settled: false }
     }
 
     /// The body's way into the same slot.
     pub(crate) fn feed(&self) -> Feed {
-        Feed::new(Rc::clone(&self.shared), self.slot, self.epoch)
+        Feed::new(Rc::clone(&self.table), self.slot, self.epoch)
     }
 
     /// Waits for the answer's head, or for an interim answer. With `is_head_only` the body is left unread.
@@ -59,7 +62,7 @@ impl Exchange {
         &mut self,
         is_head_only: bool,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Told, Lost>> {
+    ) -> Poll<Result<WorkerMessage, Lost>> {
         let result = std::task::ready!(self.look_for_answer(is_head_only, cx));
         if let Err(lost) = result {
             self.settle_broken(lost);
@@ -71,8 +74,8 @@ impl Exchange {
         &mut self,
         is_head_only: bool,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Told, Lost>> {
-        let mut table = self.shared.exchanges.borrow_mut();
+    ) -> Poll<Result<WorkerMessage, Lost>> {
+        let mut table = self.table.borrow_mut();
         let table = &mut *table;
         let slot = self.slot;
         let entry = &mut table.entries[slot.get()];
@@ -85,14 +88,16 @@ impl Exchange {
             && let Some(status) = table.front.read_interim(slot, &mut table.scratch)?
         {
             let lines = Bytes::copy_from_slice(&table.scratch);
-            return Poll::Ready(Ok(Told::Interim(status, lines)));
+            return Poll::Ready(Ok(WorkerMessage::Interim(status, lines)));
         }
         match progress {
             Progress::Queued | Progress::Running => {
-                register(&mut entry.waker, cx);
+                remember(&mut entry.waker, cx);
                 return Poll::Pending;
             }
-            Progress::Orphaned => return Poll::Ready(Err(Lost::Orphaned)),
+            Progress::Orphaned => {
+                return Poll::Ready(Err(Lost::Orphaned(table.front.death(slot))));
+            }
             Progress::Answering | Progress::Answered => {}
         }
         let scratch = &mut table.scratch;
@@ -105,19 +110,14 @@ impl Exchange {
         let end = if is_bodiless { End::Complete } else { table.front.read_body(slot, scratch)? };
         let bytes = Bytes::copy_from_slice(scratch);
         let is_open = end != End::Complete;
-        let mut ledger = None;
-        if !is_open {
-            self.is_settled = true;
-            if progress == Progress::Answered {
-                ledger = Some(table.front.ledger(slot));
-                table.release(slot);
-            } else {
-                table.forget(slot, Use::Background);
-                table.discard(slot);
-            }
-        }
-        let answer = Answer { status, bytes, head_bytes, is_open, ledger };
-        Poll::Ready(Ok(Told::Answer(answer)))
+        self.is_settled = !is_open;
+        let cost = match progress {
+            _ if is_open => Cost::Unknown,
+            Progress::Answered => table.settle(slot),
+            _ => table.leave(slot),
+        };
+        let answer = Answer { status, bytes, head_bytes, is_open, cost };
+        Poll::Ready(Ok(WorkerMessage::Answer(answer)))
     }
 
     /// Waits for the next piece of the body. After an `Err` or the end the exchange is over.
@@ -130,7 +130,7 @@ impl Exchange {
     }
 
     fn look_for_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, Lost>> {
-        let mut table = self.shared.exchanges.borrow_mut();
+        let mut table = self.table.borrow_mut();
         let table = &mut *table;
         let slot = self.slot;
         let entry = &mut table.entries[slot.get()];
@@ -146,51 +146,46 @@ impl Exchange {
             return Poll::Ready(Ok(Piece::Bytes(Bytes::copy_from_slice(&table.scratch))));
         }
         match (end, progress) {
-            (End::Complete, Progress::Answered) => {
-                let ledger = table.front.ledger(slot);
-                self.is_settled = true;
-                table.release(slot);
-                Poll::Ready(Ok(Piece::End(Some(ledger))))
-            }
             (End::Complete, _) => {
                 self.is_settled = true;
-                table.forget(slot, Use::Background);
-                table.discard(slot);
-                Poll::Ready(Ok(Piece::End(None)))
+                Poll::Ready(Ok(Piece::End(table.leave(slot))))
             }
-            (_, Progress::Orphaned) => Poll::Ready(Err(Lost::Orphaned)),
+            (_, Progress::Orphaned) => Poll::Ready(Err(Lost::Orphaned(table.front.death(slot)))),
             (End::Aborted, _) => Poll::Ready(Err(Lost::Aborted)),
             (End::Open, Progress::Answered) => Poll::Ready(Err(Lost::Broken("open answer"))),
             (End::Open, _) => {
-                register(&mut entry.waker, cx);
+                remember(&mut entry.waker, cx);
                 Poll::Pending
             }
         }
     }
 
     /// The client has all it was promised; the script shall run to its end all the same.
-    pub(crate) fn let_go(&mut self) {
-        if !std::mem::replace(&mut self.is_settled, true) {
-            let mut table = self.shared.exchanges.borrow_mut();
-            table.forget(self.slot, Use::Background);
-            table.discard(self.slot);
+    pub(crate) fn let_go(&mut self) -> Cost {
+        if std::mem::replace(&mut self.is_settled, true) {
+            return Cost::Unknown;
         }
+        self.table.borrow_mut().leave(self.slot)
+    }
+
+    /// Nobody wants the answer any more: the script is to end.
+    pub(crate) fn give_up(&mut self) -> Cost {
+        if std::mem::replace(&mut self.is_settled, true) {
+            return Cost::Unknown;
+        }
+        self.table.borrow_mut().cancel(self.slot)
     }
 
     fn settle_broken(&mut self, lost: Lost) {
         if let Lost::Broken(what) = lost {
             self.is_settled = true;
-            let mut kills = Vec::new();
-            self.shared.exchanges.borrow_mut().accuse(self.slot, &mut kills);
-            self.shared.report_broken(what, kills);
+            self.table.borrow_mut().accuse(self.slot, what);
         }
     }
 }
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        if !self.is_settled {
-            self.shared.exchanges.borrow_mut().cancel(self.slot);
-        }
+        self.give_up();
     }
 }

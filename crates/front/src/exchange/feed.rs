@@ -1,34 +1,35 @@
 //! The request body's way into a slot, while the answer is awaited by somebody else.
 
-use super::{BodyFailure, Exchanges, Lost, Use, register};
-use crate::shared::Shared;
+use super::lost::{BodyFailure, Lost};
+use super::slot::SlotUse;
+use super::table::{Exchanges, SharedExchanges};
+use crate::runtime::waker::remember;
 use samovar_ring::{End, SlotIndex};
-use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// Writes a request's body into its slot, beside the [`Exchange`] that awaits the answer.
+/// Writes a request's body into its slot, beside the `Exchange` that awaits the answer.
 #[derive(Debug)]
 pub(crate) struct Feed {
-    shared: Rc<Shared>,
+    table: SharedExchanges,
     slot: SlotIndex,
     epoch: u32,
 }
 
 impl Feed {
-    pub(super) fn new(shared: Rc<Shared>, slot: SlotIndex, epoch: u32) -> Feed {
-        Feed { shared, slot, epoch }
+    pub(super) fn new(table: SharedExchanges, slot: SlotIndex, epoch: u32) -> Feed {
+        Feed { table, slot, epoch }
     }
 
     /// Writes what fits of `bytes`; pending while nothing fits. Err: the exchange is over.
     pub(crate) fn poll_write(&self, bytes: &[u8], cx: &mut Context<'_>) -> Poll<Result<usize, ()>> {
-        let mut table = self.shared.exchanges.borrow_mut();
+        let mut table = self.table.borrow_mut();
         let table = &mut *table;
         if !self.is_on(table) {
             return Poll::Ready(Err(()));
         }
         match table.front.write_body(self.slot, bytes) {
             Ok(0) if !bytes.is_empty() => {
-                register(&mut table.entries[self.slot.get()].pump, cx);
+                remember(&mut table.entries[self.slot.get()].pump, cx);
                 Poll::Pending
             }
             Ok(written) => Poll::Ready(Ok(written)),
@@ -39,24 +40,24 @@ impl Feed {
 
     /// Whether somebody still wants the body; wakes `cx` when that changes.
     pub(crate) fn poll_over(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut table = self.shared.exchanges.borrow_mut();
+        let mut table = self.table.borrow_mut();
         if !self.is_on(&table) {
             return Poll::Ready(());
         }
-        register(&mut table.entries[self.slot.get()].pump, cx);
+        remember(&mut table.entries[self.slot.get()].pump, cx);
         Poll::Pending
     }
 
     /// While this is set the worker may be waiting for the client, and owes nothing.
     pub(crate) fn set_feeding(&self, is_feeding: bool) {
-        let mut table = self.shared.exchanges.borrow_mut();
+        let mut table = self.table.borrow_mut();
         if self.is_on(&table) {
             table.entries[self.slot.get()].is_feeding = is_feeding;
         }
     }
 
     pub(crate) fn end(&self, end: End) {
-        let table = self.shared.exchanges.borrow();
+        let table = self.table.borrow();
         if self.is_on(&table) {
             table.front.end_body(self.slot, end);
         }
@@ -65,7 +66,7 @@ impl Feed {
     /// The body will not come: the request is answered with an error, or cut.
     pub(crate) fn fail(&self, failure: BodyFailure) {
         self.end(End::Aborted);
-        let mut table = self.shared.exchanges.borrow_mut();
+        let mut table = self.table.borrow_mut();
         if self.is_on(&table) {
             let entry = &mut table.entries[self.slot.get()];
             entry.lost = Some(Lost::Body(failure));
@@ -75,7 +76,7 @@ impl Feed {
 
     fn is_on(&self, table: &Exchanges) -> bool {
         let entry = &table.entries[self.slot.get()];
-        let is_workers = matches!(entry.used, Use::Awaited | Use::Background);
+        let is_workers = matches!(entry.used, SlotUse::Awaited | SlotUse::Background);
         entry.epoch == self.epoch && is_workers
     }
 }

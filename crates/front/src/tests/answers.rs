@@ -17,7 +17,7 @@ fn a_short_answer_has_its_length() {
 fn php_is_told_what_nginx_tells_it() {
     let server = Server::new().work(|job| {
         let mut text: Vec<String> =
-            FIELDS.iter().map(|f| format!("{f}={}", job.field(f))).collect();
+            job.fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let mut headers: Vec<_> = job.headers.iter().map(|(n, v)| format!("{n}: {v}")).collect();
         headers.sort();
         text.push(format!(
@@ -63,7 +63,7 @@ fn php_is_told_what_nginx_tells_it() {
 
 #[test]
 fn a_trusted_proxy_is_believed() {
-    let trust = |o: &mut FrontOptions| o.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
+    let trust = |o: &mut Settings| o.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
     let server = Server::with(4, trust).work(|job| {
         let fields = ["remote_addr", "server_name"].map(|f| job.field(f));
         job.answer(&format!("{fields:?} {} {}", job.server_port, job.flags & 1))

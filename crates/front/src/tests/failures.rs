@@ -1,7 +1,23 @@
 //! Workers that die, hang or lie, and queues that are full.
 
 use super::*;
+
+#[test]
+fn a_panic_costs_one_request() {
+    let server = Server::new().work(|job| job.answer("ok"));
+    let mut other = server.client();
+    for round in 1..=3 {
+        let reply = server.ask("GET /panic HTTP/1.1\r\nHost: t\r\n\r\n");
+        assert_eq!((reply.status, reply.header("connection")), (500, Some("close")));
+        other.send(b"GET / HTTP/1.1\r\nHost: t\r\n\r\n");
+        assert_eq!(other.reply(false).text(), "ok");
+        let counters = server.handle.counters();
+        assert_eq!((counters.panics_total, counters.in_flight), (round, 0));
+    }
+}
+
 use crate::KillReason;
+use samovar_ring::{Overrun, offsets};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -73,12 +89,19 @@ fn no_head_is_502() {
 
 #[test]
 fn silence_is_504_and_death() {
-    let short = |o: &mut FrontOptions| o.timeouts.answer = Duration::from_millis(200);
+    let short = |o: &mut Settings| {
+        o.timeouts.answer = Duration::from_millis(200);
+        o.timeouts.grace = Duration::from_millis(200);
+    };
     let server = Server::with(4, short)
         .work(|job| if job.field("target") == "/hang" { After::Hang } else { job.answer("fine") });
     assert_eq!(server.get("/hang").status, 504);
-    let FrontEvent::KillWorker { reason, .. } = server.event() else { panic!("no kill") };
-    assert_eq!(reason, KillReason::AnswerTimeout);
+    let FrontEvent::Overrun { run, overrun, request, .. } = server.event() else {
+        panic!("it is not asked")
+    };
+    assert_eq!((overrun, request.as_str()), (Overrun::Answer, "GET /hang"));
+    let FrontEvent::KillWorker { incarnation, reason } = server.event() else { panic!("no kill") };
+    assert_eq!((incarnation, reason), (run.worker, KillReason::Overrun(run, Overrun::Answer)));
     assert_eq!(server.get("/").text(), "fine");
     assert_eq!(server.handle.counters().timeouts_total, 1);
 }
@@ -208,38 +231,30 @@ fn chaos_leaves_no_slot_behind() {
     until("all slots are free", || counters().slots_in_use == 0);
 }
 
-/// Offsets within a slot's control words (`crates/ring/src/layout.rs`): a liar knows them too.
-mod layout {
-    pub(super) const WORD: u64 = 0;
-    pub(super) const TOLD: u64 = 3 * 64;
-    pub(super) const ANSWER: u64 = 4 * 64;
-}
-
 /// Writes `value` over a field of the job's slot, which is found by its word: Taken, by this worker.
-fn lie(job: &Job<'_>, field: u64, value: u64) {
-    const TAKEN: u64 = 3;
+fn lie(job: &Job<'_>, field: usize, value: u64) {
     let file = std::fs::File::from(job.ring.file().try_clone_to_owned().unwrap());
-    let mut control = vec![0; 1 << 21];
-    file.read_exact_at(&mut control, 0).unwrap();
-    let word = TAKEN | u64::from(job.me.get()) << 8;
-    let is_word = |at: &usize| {
-        let bytes = control[*at..*at + 8].try_into().unwrap();
-        u64::from_ne_bytes(bytes) & 0xffff_ffff == word
+    let word = offsets::STATE_TAKEN | job.me.get() << 8;
+    let mut found = [0; 4];
+    let is_own = |slot: &usize| {
+        file.read_exact_at(&mut found, (slot + offsets::WORD) as u64).unwrap();
+        u32::from_ne_bytes(found) == word
     };
-    let slot = (0..control.len()).step_by(64).find(is_word).expect("the slot's word") as u64;
-    file.write_all_at(&value.to_ne_bytes(), slot + field).unwrap();
+    let slots = (offsets::SLOTS..).step_by(offsets::SLOT_BYTES).take(job.ring.slots());
+    let slot = { slots }.find(is_own).expect("the slot's word");
+    file.write_all_at(&value.to_ne_bytes(), (slot + field) as u64).unwrap();
 }
 
 #[test]
 fn a_worker_that_lies_is_killed_and_the_front_lives() {
     let bad_head = 200 + (1 << 52);
     for (name, field, value) in [
-        ("answer position", layout::ANSWER, u64::MAX),
-        ("answer position", layout::ANSWER, 1 << 40),
-        ("head length", layout::TOLD, bad_head),
-        ("status", layout::TOLD, 99_999),
-        ("word", layout::WORD, u64::MAX),
-        ("word of another generation", layout::WORD, 5),
+        ("answer position", offsets::ANSWER, u64::MAX),
+        ("answer position", offsets::ANSWER, 1 << 40),
+        ("head length", offsets::STATUS, bad_head),
+        ("status", offsets::STATUS, 99_999),
+        ("word", offsets::WORD, u64::MAX),
+        ("word of another generation", offsets::WORD, 5),
     ] {
         let server = Server::new().work(move |job| {
             if job.field("target") == "/" {
@@ -250,7 +265,7 @@ fn a_worker_that_lies_is_killed_and_the_front_lives() {
             // Rings the front whatever the word says.
             let _ = job.worker.flush(job.slot);
             let _ = Supervision::new(job.ring.clone());
-            if field == layout::WORD {
+            if field == offsets::WORD {
                 std::thread::sleep(Duration::from_millis(1));
                 return After::Die;
             }
@@ -258,7 +273,7 @@ fn a_worker_that_lies_is_killed_and_the_front_lives() {
         });
         assert_eq!(server.get("/lie").status, 502, "{name}");
         assert_eq!(server.get("/").text(), "fine", "{name}");
-        if field != layout::WORD {
+        if field != offsets::WORD {
             let FrontEvent::KillWorker { reason, .. } = server.event() else { panic!("no kill") };
             assert_eq!(reason, KillReason::BrokenRing, "{name}");
         }

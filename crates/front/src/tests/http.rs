@@ -3,7 +3,7 @@
 use super::*;
 
 fn echo() -> Server {
-    let limits = |o: &mut FrontOptions| {
+    let limits = |o: &mut Settings| {
         o.limits.head_bytes_max = 16 * 1024;
         o.timeouts.header = Duration::from_millis(300);
         o.timeouts.idle = Duration::from_millis(600);

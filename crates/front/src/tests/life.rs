@@ -1,7 +1,7 @@
 //! The front's own life: limits, log, drain.
 
 use super::*;
-use crate::{AccessLog, AccessLogFormat};
+use samovar_config::{AccessLog, AccessLogFormat};
 
 #[test]
 fn a_drain_finishes_what_is_in_flight() {
@@ -68,7 +68,7 @@ fn log_of(format: AccessLogFormat, ask: impl Fn(&Server)) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.log");
     let log = AccessLog::File(path.clone());
-    let change = move |o: &mut FrontOptions| (o.access_log, o.access_log_format) = (log, format);
+    let change = move |o: &mut Settings| (o.access_log, o.access_log_format) = (log, format);
     let mut server = Server::with(4, change).work(|job| job.answer("hello"));
     ask(&server);
     server.stop();

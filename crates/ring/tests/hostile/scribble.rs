@@ -126,6 +126,6 @@ fn look(front: &mut FrontEnd, open: &[SlotIndex]) {
         assert!(body.len() <= 128 * 1024);
         let _ = front.write_body(*slot, &[1; 1000]);
         front.end_body(*slot, End::Complete);
-        let _ = (front.owner(*slot), front.ledger(*slot));
+        let _ = (front.owner(*slot), front.account(*slot));
     }
 }

@@ -1,9 +1,9 @@
-//! Console workers (`[[worker]]`): which process to start, ask to leave or kill next.
+//! Console workers (`[[console]]`): which process to start, ask to leave or kill next.
 //!
-//! A pure state machine like `state`: time and events come in, actions go out.
+//! A pure state machine like `workers`: time and events come in, actions go out.
 
 use crate::backoff::Backoff;
-use std::path::PathBuf;
+use crate::settings::ConsoleSettings;
 use std::time::{Duration, Instant};
 
 /// A process that lived shorter than this has failed "at once": its successor waits.
@@ -14,25 +14,6 @@ const BACKOFF: Backoff = Backoff { min: Duration::from_millis(250), max: Duratio
 /// Most time between the order to fork and its answer.
 const ASK_LIMIT: Duration = Duration::from_secs(10);
 
-/// One command, run by `count` processes.
-#[derive(Clone, Debug)]
-pub struct Console {
-    /// For people.
-    pub name: String,
-    /// The PHP file, then its arguments.
-    pub command: Vec<String>,
-    /// Working directory.
-    pub folder: PathBuf,
-    /// Processes.
-    pub count: usize,
-    /// Resident memory after which a process is asked to leave, bytes.
-    pub memory_max: u64,
-    /// Age after which it is asked to leave; zero: never.
-    pub time_max: Duration,
-    /// From SIGTERM to SIGKILL.
-    pub stop_timeout: Duration,
-}
-
 /// What a place's process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConsoleState {
@@ -40,14 +21,14 @@ pub enum ConsoleState {
     Waiting,
     /// It is being forked.
     Starting,
-    /// It runs.
+    /// The process runs.
     Running,
     /// It was asked to leave.
     Leaving,
 }
 
 impl ConsoleState {
-    /// For `samovar status`.
+    /// The state's name in `samovar status`.
     pub fn name(self) -> &'static str {
         match self {
             ConsoleState::Waiting => "waiting",
@@ -58,12 +39,12 @@ impl ConsoleState {
     }
 }
 
-/// What to do.
+/// What is to be done about console workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Ask the template for a process of this command, the `number`th.
     Start { command: usize, number: usize, life: u32 },
-    /// SIGTERM, and why.
+    /// Ask a process to leave (SIGTERM), and why.
     Ask { pid: i32, why: &'static str },
     /// SIGKILL: it had its time.
     Kill { pid: i32 },
@@ -79,7 +60,7 @@ enum Life {
 
 /// A place: it stays, processes come and go in it.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct ConsolePlace {
     pub(crate) command: usize,
     /// From 1 to the command's `count`.
     pub(crate) number: usize,
@@ -88,7 +69,7 @@ pub(crate) struct Place {
     pub(crate) restarts: u64,
 }
 
-impl Place {
+impl ConsolePlace {
     pub(crate) fn state(&self) -> ConsoleState {
         match self.life {
             Life::Waiting { .. } => ConsoleState::Waiting,
@@ -106,19 +87,19 @@ impl Place {
     }
 }
 
-/// All console workers.
+/// The places of all console workers.
 #[derive(Debug)]
-pub(crate) struct Places {
-    commands: Vec<Console>,
-    all: Vec<Place>,
+pub(crate) struct ConsolePlaces {
+    commands: Vec<ConsoleSettings>,
+    all: Vec<ConsolePlace>,
     next_life: u32,
     /// Why no more are started.
     stopping: Option<&'static str>,
 }
 
-impl Places {
-    pub(crate) fn new(commands: Vec<Console>, now: Instant) -> Places {
-        let place = |command, number| Place {
+impl ConsolePlaces {
+    pub(crate) fn new(commands: Vec<ConsoleSettings>, now: Instant) -> ConsolePlaces {
+        let place = |command, number| ConsolePlace {
             command,
             number,
             life: Life::Waiting { until: now },
@@ -130,14 +111,14 @@ impl Places {
             .enumerate()
             .flat_map(|(index, c)| (1..=c.count).map(move |number| place(index, number)))
             .collect();
-        Places { commands, all, next_life: 1, stopping: None }
+        ConsolePlaces { commands, all, next_life: 1, stopping: None }
     }
 
-    pub(crate) fn command(&self, index: usize) -> &Console {
+    pub(crate) fn command(&self, index: usize) -> &ConsoleSettings {
         &self.commands[index]
     }
 
-    pub(crate) fn places(&self) -> &[Place] {
+    pub(crate) fn places(&self) -> &[ConsolePlace] {
         &self.all
     }
 
@@ -177,7 +158,7 @@ impl Places {
         Some((&self.commands[place.command].name, asked_to))
     }
 
-    /// Nobody waits for an answer any more: the template has died, or the server is in a hurry.
+    /// Nobody waits for an answer any more: the template has died, or nobody is waited for.
     pub(crate) fn forget_asked(&mut self, now: Instant) {
         for place in &mut self.all {
             if matches!(place.life, Life::Asked { .. }) {
@@ -192,7 +173,7 @@ impl Places {
     }
 
     /// Nobody is waited for any more.
-    pub(crate) fn hurry(&mut self, why: &'static str, now: Instant) {
+    pub(crate) fn stop_now(&mut self, why: &'static str, now: Instant) {
         self.stop(why);
         self.forget_asked(now);
         for place in &mut self.all {
@@ -258,7 +239,7 @@ impl Places {
         actions
     }
 
-    fn asked(&mut self, life: u32) -> Option<&mut Place> {
+    fn asked(&mut self, life: u32) -> Option<&mut ConsolePlace> {
         self.all.iter_mut().find(|p| matches!(p.life, Life::Asked { life: l, .. } if l == life))
     }
 }
@@ -268,7 +249,7 @@ mod tests {
     use super::*;
 
     struct Bench {
-        consoles: Places,
+        consoles: ConsolePlaces,
         now: Instant,
     }
 
@@ -276,9 +257,10 @@ mod tests {
 
     impl Bench {
         fn new(count: usize) -> Bench {
-            let console = Console {
+            let console = ConsoleSettings {
                 name: "mail".into(),
-                command: vec!["bin/console".into()],
+                script: "bin/console".into(),
+                arguments: Vec::new(),
                 folder: "/".into(),
                 count,
                 memory_max: 100 << 20,
@@ -286,7 +268,7 @@ mod tests {
                 stop_timeout: Duration::from_secs(10),
             };
             let now = Instant::now();
-            Bench { consoles: Places::new(vec![console], now), now }
+            Bench { consoles: ConsolePlaces::new(vec![console], now), now }
         }
         fn settle(&mut self) -> Vec<Action> {
             self.consoles.settle(self.now, true, SMALL, |_, _| false)
@@ -398,7 +380,7 @@ mod tests {
         bench.ended(pids[0]);
         assert_eq!(bench.settle(), [], "no successor");
         assert!(!bench.consoles.are_gone());
-        bench.consoles.hurry("the server stops", bench.now);
+        bench.consoles.stop_now("the server stops", bench.now);
         assert_eq!(bench.settle(), [Action::Kill { pid: pids[1] }]);
         bench.ended(pids[1]);
         assert!(bench.consoles.are_gone());
@@ -411,7 +393,7 @@ mod tests {
         let [Action::Start { life, .. }, _] = bench.settle()[..] else { panic!() };
         bench.consoles.started(life, 7, bench.now);
         bench.consoles.forget_asked(bench.now);
-        let states: Vec<_> = bench.consoles.places().iter().map(Place::state).collect();
+        let states: Vec<_> = bench.consoles.places().iter().map(ConsolePlace::state).collect();
         assert_eq!(states, [ConsoleState::Running, ConsoleState::Waiting]);
     }
 
@@ -427,11 +409,11 @@ mod tests {
     }
 
     #[test]
-    fn a_hurry_waits_for_no_answer_and_a_late_one_is_known_as_such() {
+    fn stopping_now_waits_for_no_answer_and_a_late_one_is_known_as_such() {
         let mut bench = Bench::new(1);
         let [Action::Start { life, .. }] = bench.settle()[..] else { panic!() };
         assert!(bench.consoles.is_asked(life));
-        bench.consoles.hurry("the server stops", bench.now);
+        bench.consoles.stop_now("the server stops", bench.now);
         assert!(bench.consoles.are_gone() && !bench.consoles.is_asked(life));
         assert!(!bench.consoles.started(life, 7, bench.now), "too late");
     }

@@ -68,9 +68,10 @@ $cases = [
         'REMOTE_ADDR', 'GATEWAY_INTERFACE', 'REQUEST_SCHEME', 'REDIRECT_STATUS', 'PHP_SELF', 'HTTPS', 'NONE',
     ])),
     'getenv-all' => function () use ($show): void {
-        // What is the process's, and what each server has in its own way.
+        // What is the process's, what each server has in its own way, and the marks by which the tests find their processes.
         $own = ['PATH', 'USER', 'HOME', 'FCGI_ROLE', 'REMOTE_PORT', 'SERVER_PORT', 'SERVER_SOFTWARE', 'REQUEST_ID'];
-        $all = array_diff_key(getenv(), array_flip($own));
+        $marks = ['SAMOVAR_TEST_RUN', 'SAMOVAR_TEST_SERVER'];
+        $all = array_diff_key(getenv(), array_flip($own), array_flip($marks));
         ksort($all);
         $show($all);
     },

@@ -7,7 +7,8 @@ namespace Isolation;
 /** An SQLite database and a log, both files that are opened above the checkpoint. */
 final class Database
 {
-    private const TIMEOUT_MS = 5000;
+    /** Longer than a loaded machine needs to flush what two writers write in turns. */
+    private const TIMEOUT_MS = 60_000;
 
     private readonly \PDO $pdo;
     private readonly \SQLite3 $sqlite3;

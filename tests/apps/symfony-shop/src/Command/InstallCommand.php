@@ -38,7 +38,10 @@ final class InstallCommand extends Command
     {
         $tool = new SchemaTool($this->manager);
         $tool->dropDatabase();
-        $tool->createSchema($this->manager->getMetadataFactory()->getAllMetadata());
+        $metadata = $this->manager->getMetadataFactory()->getAllMetadata();
+        $tool->createSchema($metadata);
+        // Doctrine fails where two processes make the proxies' folder at once.
+        $this->manager->getProxyFactory()->generateProxyClasses($metadata);
         $this->getApplication()->find('messenger:setup-transports')->run(new ArrayInput([]), $output);
         $changed = new \DateTimeImmutable('2024-02-29 12:00:00', new \DateTimeZone('UTC'));
         foreach (self::PRODUCTS as $name => $cents) {

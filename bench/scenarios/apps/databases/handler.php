@@ -1,0 +1,39 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Samovar\Bench\Databases;
+
+use PDO;
+
+/** Which database, and whether it is asked for something that takes 10 ms: the scenario says so. */
+function database(bool $persistent = false): PDO
+{
+    static $database = null;
+    $kind = getenv('BENCH_DATABASE') === 'pgsql' ? 'PG' : 'MYSQL';
+
+    return $database ??= new PDO(getenv("BENCH_{$kind}_DSN"), getenv("BENCH_{$kind}_USER"), null, [
+        PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION,
+        PDO::ATTR_PERSISTENT => $persistent,
+    ]);
+}
+
+/** The column is named: MariaDB's SLEEP() would give its own result instead. */
+function question(int $number): string
+{
+    return match (getenv('BENCH_QUESTION')) {
+        'wait-pgsql' => "SELECT $number AS number, pg_sleep(0.01)",
+        'wait-mysql' => "SELECT $number AS number, SLEEP(0.01)",
+        default => "SELECT $number AS number",
+    };
+}
+
+function answer(PDO $database): string
+{
+    $text = '';
+    foreach ([1, 2] as $number) {
+        $text .= $database->query(question($number))->fetchColumn() . "\n";
+    }
+
+    return $text . "answered\n";
+}

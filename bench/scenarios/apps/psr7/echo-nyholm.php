@@ -1,0 +1,16 @@
+<?php
+
+declare(strict_types=1);
+
+// It calls Samovar\serve(): these words here make the server boot it at its start.
+
+use Nyholm\Psr7\Factory\Psr17Factory;
+use Samovar\Bench\Psr7\Echoing;
+
+use function Samovar\Bench\Psr7\serveByNyholm;
+
+require '/usr/share/php/Nyholm/Psr7/autoload.php';
+require __DIR__ . '/handlers.php';
+require __DIR__ . '/nyholm.php';
+
+serveByNyholm(new Echoing(new Psr17Factory()));

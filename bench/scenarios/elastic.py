@@ -1,0 +1,114 @@
+#!/usr/bin/python3
+"""Workers that follow the waiting: what they are worth where requests wait, and cost where they compute.
+
+  bench/scenarios/elastic.py [--loads waits,computes] [--output DIR]
+
+waits      two questions of 10 ms to PostgreSQL in each request: a number that grows, beside fixed ones and php-fpm
+computes   a page that waits for nothing: 2 workers, 64 of which 2 run, 64 of which any number run
+
+PostgreSQL is the scenario's own, behind a unix socket. Its CPU is not in the figures. Memory is the PSS of all
+processes of the server right after the last round.
+"""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import contextlib  # noqa: E402: the suite is beside this folder
+import dataclasses  # noqa: E402
+
+from suite import control, figures, postgres, report, scenario  # noqa: E402
+
+LOADS = ("waits", "computes")
+# Of php-fpm's children; a server's own number stands in its arguments.
+CHILDREN = 8
+RATE_MIN = 2300
+POOL_MIB_MAX = 250
+SHARE_MIN = 0.95
+COLUMNS = ["server", "requests/s (min–max)", "× first", "CPU µs/request (min–max)", "p50 ms", "p99 ms", "workers",
+           "PSS of all MiB", "errors"]
+
+
+def main():
+    made = scenario.parser(__doc__)
+    scenario.add_choice(made, "--loads", LOADS)
+    made.set_defaults(workers=CHILDREN)
+    scenario.run("elastic", made.parse_args(), measure_all, table)
+
+
+def waiting():
+    told = {"BENCH_DATABASE": "pgsql", "BENCH_QUESTION": "wait-pgsql"}
+    found = [samovar("elastic", "elastic, 2 to 256, checkpoint, the connection made above", "above", "2..256", told),
+             samovar("fixed-64", "64 workers, likewise", "above", "64", told),
+             samovar("fixed-8", "8 workers, likewise", "above", "8", told),
+             samovar("elastic-script", "elastic, 2 to 256, script", "fpm", "2..256", told),
+             scenario.php_fpm("php-fpm", f"nginx + php-fpm, {CHILDREN} children, persistent connections",
+                              pool=pool({**told, "BENCH_PERSISTENT": "1"}))]
+    return [kind for kind in found if kind]
+
+
+def computing():
+    return [samovar("two", "2 workers", "checkpoint", "2"),
+            samovar("many", "64 workers, 2 run", "checkpoint", "64", None, "--workers-running-max", "2"),
+            samovar("crowd", "64 workers, any number run", "checkpoint", "64", None, "--workers-running-max", "64")]
+
+
+def samovar(key, title, entry, workers, told=None, *more):
+    # The last of a flag holds. Those that were added stay until they are counted.
+    return scenario.samovar(key, title, entry, "--workers", workers, "--workers-idle-max", "1h", *more,
+                            environment=told)
+
+
+def pool(environment):
+    return "".join(f'env[{name}] = "{value}"\n' for name, value in environment.items())
+
+
+def measure_all(lab, results):
+    loads = lab.asked.loads.split(",")
+    if "waits" in loads:
+        workload = dataclasses.replace(scenario.workload(scenario.SCENARIO_APPS / "databases"), name="waits",
+                                       description="two questions of 10 ms each, to PostgreSQL")
+        with postgres.Postgres() as running:
+            lab.contest(workload, waiting(), results, finish=weigh, environment=running.environment())
+    if "computes" in loads:
+        workload = dataclasses.replace(scenario.workload(scenario.APPS / "bootstrap"), name="computes",
+                                       description="a page that waits for nothing")
+        lab.contest(workload, computing(), results, finish=weigh)
+
+
+def weigh(contestant):
+    """Keeps how many workers there are after the last round, and what all weigh."""
+    if contestant.kind.group != "samovar":
+        return
+    status = control.status(contestant.site.var)
+    pids = [status["pid"], *(worker["pid"] for worker in status["workers"])]
+    contestant.record["worker_count"] = len(status["workers"])
+    with contextlib.suppress(OSError):
+        contestant.record["pss_kib"] = sum(control.weigh(pid)["pss_kib"] for pid in pids)
+
+
+def table(raw):
+    parts = scenario.sections(raw, "Workers that follow the waiting", workload_table)
+    parts.append(f"To be reached: {RATE_MIN} requests/s in at most {POOL_MIB_MAX} MiB where requests wait; "
+                 f"{SHARE_MIN} × the rate of 2 workers by 64 of which 2 run.")
+    return "\n\n".join(parts)
+
+
+def workload_table(record):
+    first = scenario.measured(record, next(iter(record["servers"])))
+    return report.table(COLUMNS, [line(server, scenario.measured(record, key), first)
+                                  for key, server in record["servers"].items()])
+
+
+def line(server, found, first):
+    if found is None:
+        return [server["title"], scenario.error_of(server), *[""] * (len(COLUMNS) - 2)]
+    share = figures.ratio(figures.middle(found, "rate"), figures.middle(first, "rate"))
+    return [server["title"], report.with_spread(found["rate"]), report.number(share, 2),
+            report.with_spread(found["cpu_us"]), *scenario.latencies(found), str(server.get("worker_count", "")),
+            report.mebibytes(server.get("pss_kib")), scenario.faults(found)]
+
+
+if __name__ == "__main__":
+    main()

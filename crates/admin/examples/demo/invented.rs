@@ -1,0 +1,367 @@
+//! A shop that does not exist: its server, and its figures of a day.
+
+// An invented figure is a float first, and never negative.
+#![allow(clippy::cast_precision_loss, clippy::cast_sign_loss)]
+
+use samovar_admin::Host;
+use samovar_insight::export::exposition::Exposition;
+use samovar_insight::store::{Event, EventKind, Minute, Store, StoreLimits};
+use samovar_insight::{
+    Aggregate, Batch, Entry, Finished, HistoryOptions, Insight, Limits, Model, Numbers, Wait,
+    WaitKind, Witness as _, intake,
+};
+use samovar_profile::{At, Profiles, Sample};
+use samovar_spy::profile::Weight;
+use samovar_spy::{Activity, Frame, Function};
+use samovar_wire::Status;
+use serde_json::json;
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+const MS: u64 = 1_000_000;
+/// A day.
+pub(crate) const MINUTES: u64 = 24 * 60;
+const PER_SECOND: u64 = 9;
+const LIMITS: Limits = Limits { routes_max: 100, slow_ns: 1_000 * MS };
+
+/// (route, path, share of requests, CPU ms, PostgreSQL ms, other wait, its ms).
+type Route = (&'static str, &'static str, u64, f64, f64, Option<(WaitKind, &'static str)>, f64);
+
+const ROUTES: [Route; 11] = [
+    ("shop_show", "/p/1042-copper-kettle", 30, 7.0, 11.0, None, 0.0),
+    (
+        "shop_list",
+        "/c/kettles",
+        22,
+        12.0,
+        16.0,
+        Some((WaitKind::Unix, "/run/redis/redis.sock")),
+        0.6,
+    ),
+    ("home", "/", 16, 5.0, 3.0, Some((WaitKind::Unix, "/run/redis/redis.sock")), 0.4),
+    ("search", "/search", 9, 9.0, 4.0, Some((WaitKind::Tcp, "10.0.0.8:9200")), 38.0),
+    (
+        "cart_show",
+        "/cart",
+        8,
+        6.0,
+        7.0,
+        Some((WaitKind::Lock, "/var/lib/php/sessions/sess_9f2c")),
+        2.0,
+    ),
+    (
+        "checkout_pay",
+        "/checkout/pay",
+        2,
+        14.0,
+        22.0,
+        Some((WaitKind::Tcp, "192.0.2.44:443")),
+        240.0,
+    ),
+    ("api_stock", "/api/stock", 7, 1.2, 1.8, None, 0.0),
+    ("account_orders", "/account/orders", 3, 8.0, 46.0, None, 0.0),
+    (
+        "admin_report",
+        "/admin/report",
+        1,
+        130.0,
+        380.0,
+        Some((WaitKind::File, "/srv/shop/var/report.csv")),
+        9.0,
+    ),
+    ("index.php /p/{n}/reviews", "/p/1042/reviews", 4, 5.0, 9.0, None, 0.0),
+    ("/feed.xml", "/feed.xml", 1, 3.0, 6.0, Some((WaitKind::Sleep, "")), 4.0),
+];
+
+/// xorshift64: the same day each time.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Around one, with a long tail to the right.
+    fn about(&mut self) -> f64 {
+        let bell = (0..6).map(|_| self.roll()).sum::<f64>() / 3.0 - 1.0;
+        let tail = if self.roll() > 0.985 { 3.0 + 6.0 * self.roll() } else { 1.0 };
+        (bell * 1.1).exp() * tail
+    }
+}
+
+/// The shop's figures.
+pub(crate) struct Shop {
+    insight: Arc<Insight>,
+    dice: Mutex<(Dice, u64)>,
+}
+
+impl Shop {
+    /// Makes up the last `minutes`, at most a day, in memory and in a history at `path`.
+    pub(crate) fn open(path: &Path, minutes: u64) -> Result<Shop, Box<dyn std::error::Error>> {
+        let (front, outlet) = intake();
+        // Figures are put in from here; the channel stays open for as long as the program runs.
+        std::mem::forget(front);
+        let limits = StoreLimits { bytes_max: 256 << 20, days_max: 30 };
+        let (mut store, _) = Store::open(path, limits)?;
+        let mut dice = (Dice(0x9e37_79b9_7f4a_7c15), 0);
+        let mut figures = Aggregate::new(LIMITS);
+        let now = samovar_insight::now();
+        let end = now - now % 60;
+        for minute in MINUTES - minutes..MINUTES {
+            let at = end - (MINUTES - minute) * 60;
+            // The last quarter of an hour is looked at by the second.
+            let is_close = MINUTES - minute <= 17;
+            let (pieces, requests) = if is_close { (60, PER_SECOND) } else { (1, 60 * PER_SECOND) };
+            for piece in 0..pieces {
+                figures.take(&requests_of(&mut dice, at + piece, requests), at + piece);
+            }
+            let event =
+                |(kind, text): (EventKind, &str)| Event { at: at + 20, kind, text: text.into() };
+            let events = event_at(minute).map(event).into_iter().collect();
+            let happened = Minute { at, ..Minute::default() };
+            store.put(&Minute { events, ..figures.close_minute(at + 60).unwrap_or(happened) })?;
+        }
+        let mut second = end;
+        while second < samovar_insight::now() {
+            figures.take(&requests_of(&mut dice, second, PER_SECOND), second);
+            second += 1;
+        }
+        let history = HistoryOptions { path: path.to_owned(), limits, trouble: Box::new(|_| ()) };
+        let insight = Arc::new(Insight::start(outlet, LIMITS, Some(history))?);
+        *insight.figures() = figures;
+        Ok(Shop { insight, dice: Mutex::new(dice) })
+    }
+
+    pub(crate) fn insight(&self) -> Arc<Insight> {
+        Arc::clone(&self.insight)
+    }
+
+    /// What a second brings.
+    #[allow(dead_code, reason = "the test looks at what is there")]
+    pub(crate) fn second(&self, now: u64) {
+        let mut dice = self.dice.lock().expect("nobody panics with it");
+        self.insight.figures().take(&requests_of(&mut dice, now, PER_SECOND), now);
+    }
+}
+
+/// What comes in, of at most `requests`: more by day than by night.
+fn requests_of(dice: &mut (Dice, u64), at: u64, requests: u64) -> Batch {
+    let mut batch = Batch::default();
+    let hour = (at % 86_400) as f64 / 86_400.0 * std::f64::consts::TAU;
+    let load = 0.6 - 0.4 * hour.cos();
+    let all = (requests as f64 * load * (0.7 + 0.6 * dice.0.roll())).round() as u64;
+    for _ in 0..all {
+        dice.1 += 1;
+        let n = dice.1;
+        request(&mut dice.0, n, at, &mut batch);
+    }
+    batch
+}
+
+fn event_at(minute: u64) -> Option<(EventKind, &'static str)> {
+    match MINUTES - minute {
+        1_300 => Some((EventKind::Start, "samovar 0.1.0")),
+        640 => Some((EventKind::Reload, "generation 2 took over from generation 1 in 840 ms")),
+        410 => Some((EventKind::Crash, "worker 4117 of generation 2 died: segmentation fault")),
+        409 => Some((EventKind::Limit, "limits.queue_max was reached: 12 requests were refused")),
+        48 => Some((
+            EventKind::ReloadFailed,
+            "generation 3 does not boot: Class \"App\\Tax\" not found",
+        )),
+        9 => Some((EventKind::Reload, "generation 3 took over from generation 2 in 912 ms")),
+        _ => None,
+    }
+}
+
+fn route(dice: &mut Dice) -> &'static Route {
+    let all: u64 = ROUTES.iter().map(|route| route.2).sum();
+    let mut left = (dice.roll() * all as f64) as u64;
+    for route in &ROUTES {
+        if left < route.2 {
+            return route;
+        }
+        left -= route.2;
+    }
+    &ROUTES[0]
+}
+
+fn request(dice: &mut Dice, n: u64, at: u64, batch: &mut Batch) {
+    let (name, path, _, cpu, database, other, more) = route(dice);
+    let now = samovar_insight::now();
+    // Since the last reload the lists are slower: an index is missing.
+    let worse = if *name == "shop_list" && at + 9 * 60 > now { 2.2 } else { 1.0 };
+    let ms = |mean: f64, dice: &mut Dice| (mean * dice.about() * MS as f64) as u64;
+    let cpu_ns = ms(*cpu, dice);
+    let database_ns = ms(*database * worse, dice);
+    let other_ns = ms(*more, dice);
+    let stalls = if dice.roll() > 0.9985 { 1_400 * MS } else { 0 };
+    let queue_ns = if dice.roll() > 0.9 { ms(2.0, dice) } else { 20_000 + cpu_ns / 300 };
+    let has_failed = dice.roll() > 0.9985;
+    let rollback_ns = 90_000 + cpu_ns / 90;
+    let run_ns = cpu_ns + database_ns + other_ns + stalls + MS / 3;
+    let mut report = Vec::new();
+    if !name.contains('/') {
+        report.extend(Entry::Route(name).encode());
+    }
+    let queries = (database_ns / (2 * MS) + 1) as u32;
+    let mut wait = |kind, peer, times, ns| {
+        report.extend(Entry::Wait(Wait { kind, peer, times, ns }).encode());
+    };
+    wait(WaitKind::Tcp, "10.0.0.5:5432", queries, database_ns + stalls);
+    if let Some((kind, peer)) = other {
+        wait(*kind, *peer, 1, other_ns);
+    }
+    let mut timer = |tags: &[(&str, &str)], hits, wall_ns| {
+        let (user_ns, system_ns) = (wall_ns / 12, wall_ns / 60);
+        let tags = tags.to_vec();
+        report.extend(Entry::Timer { hits, wall_ns, user_ns, system_ns, tags }.encode());
+    };
+    timer(&[("group", "pgsql"), ("op", "select")], queries, database_ns + stalls);
+    timer(&[("group", "twig"), ("op", "render")], 1, cpu_ns / 3);
+    let country = ["de", "fr", "nl", "at"][(n % 4) as usize];
+    report.extend(Entry::Tag("country", country).encode());
+    if stalls > 0 {
+        let place = "App\\Catalogue\\Repository::page() src/Catalogue/Repository.php:118";
+        report.extend(Entry::Place(place).encode());
+    }
+    let script = if name.starts_with("index.php") { "index.php" } else { "" };
+    let numbers = Numbers {
+        began_unix_us: at * 1_000_000 + n % 1_000_000,
+        status: if has_failed { 500 } else { 200 },
+        model: Model::Checkpoint,
+        generation: 3,
+        worker: 4_100 + (n % 8) as u32,
+        wall_ns: queue_ns + run_ns + ms(0.4, dice),
+        queue_ns,
+        run_ns,
+        cpu_ns: cpu_ns + rollback_ns,
+        rollback_ns,
+        rollback_pages: 140,
+        faults_minor: 3,
+        switches_voluntary: queries + 1,
+        switches_involuntary: 1,
+        peak_bytes: 9_000_000 + cpu_ns / 20,
+        bytes_out: 18_000 + cpu_ns / 900,
+        ..Numbers::default()
+    };
+    let id = format!("{n:016x}");
+    batch.put(&Finished { numbers, method: "GET", path, script, id: &id, report: &report });
+}
+
+/// What its workers were seen at, of the generation before the last reload and of the one behind it: (stack, the outermost
+/// call first; samples before, and now).
+const STACKS: [(&[&str], u64, u64); 7] = [
+    (&["{main}", "Kernel::handle", "Shop::show", "Prices::discounts"], 40, 260),
+    (&["{main}", "Kernel::handle", "Shop::show", "PDOStatement::execute"], 300, 290),
+    (&["{main}", "Kernel::handle", "Shop::show", "Twig::render", "Twig::escape"], 160, 90),
+    (&["{main}", "Kernel::handle", "Shop::show", "Twig::render"], 120, 130),
+    (&["{main}", "Kernel::handle", "Router::match"], 60, 55),
+    (&["{main}", "Kernel::handle"], 20, 25),
+    (&["{main}", "Kernel::boot"], 30, 30),
+];
+
+/// Requests of each generation.
+const SAMPLED_REQUESTS: u64 = 1_000;
+
+fn sampled() -> Arc<Profiles> {
+    let profiles = Profiles::start(samovar_profile::Options {
+        path: None,
+        bytes_max: 1 << 20,
+        keep: Duration::from_hours(1),
+        hertz: 49,
+        is_told: true,
+        trouble: Box::new(|trouble| panic!("{trouble}")),
+    });
+    let profiles = profiles.expect("a thread");
+    for generation in [2, 3] {
+        profiles.knows(generation as u32, generation);
+        for (names, before, now) in STACKS {
+            let samples = if generation == 2 { before } else { now };
+            let frame = |name: &&str| {
+                let file = format!("/srv/shop/src/{}.php", name.replace("::", "/"));
+                let function =
+                    Function { name: (*name).to_owned(), file, line: 12, ..Function::default() };
+                Frame { function: Arc::new(function), line: 20 }
+            };
+            let frames: Vec<_> = names.iter().rev().map(frame).collect();
+            let waits = names.last().is_some_and(|name| name.starts_with("PDO"));
+            let peer = "tcp 10.0.0.5:5432".to_owned();
+            let poll = Activity::Waiting { call: "poll".to_owned(), peer };
+            let activity = if waits { &poll } else { &Activity::Running };
+            profiles.add(&Sample {
+                generation,
+                model: Model::Checkpoint,
+                is_boot: false,
+                request: Some(("sampled", "/index.php", "/p/1")),
+                at: At::Php(&frames, activity),
+                weight: Weight { samples, wall_ns: samples * 20 * MS, cpu_ns: samples * 20 * MS },
+            });
+        }
+        let worker = generation as u32;
+        let numbers = Numbers { worker, model: Model::Checkpoint, ..Numbers::default() };
+        for n in 0..SAMPLED_REQUESTS {
+            let id = if n == 0 { "sampled" } else { "" };
+            profiles.ended(&Finished { numbers, id, ..Finished::default() }, "shop_show");
+        }
+    }
+    Arc::new(profiles)
+}
+
+/// The shop's server.
+pub(crate) struct Server;
+
+impl Host for Server {
+    fn status(&self) -> Status {
+        let states = ["idle", "busy", "idle", "idle", "busy", "idle", "idle", "booting"];
+        let worker = |(n, state): (u64, &str)| {
+            json!({
+                "pid": 4_100 + n, "state": state, "model": "checkpoint", "requests": 12_345 / (n + 1),
+                "rollbacks": 12_345 / (n + 1), "hot_pages": 136, "rss_bytes": 31_000_000 + n * 700_000,
+                "age_seconds": 543.2, "generation": 3,
+            })
+        };
+        let workers: Vec<_> = (0..).zip(states).map(worker).collect();
+        let finding = |kind: &str, action: &str, what: &str, place: &str, advice: &str| json!({"kind": kind, "action": action, "what": what, "where": place, "advice": advice});
+        let said = json!({
+            "version": "0.1.0", "pid": 4_090, "uptime_seconds": 78_000.5, "listen": ["0.0.0.0:8080"],
+            "draining": false, "generation": 3, "reloading": false, "queue_depth": 0, "in_flight": 2,
+            "connections": 61, "requests_total": 612_345, "responses_5xx_total": 812,
+            "rejected_total": 12, "timeouts_total": 1, "retries_total": 2, "worker_restarts_total": 2,
+            "image": {
+                "mode": "shared", "bytes": 17_400_000, "regions": 171, "boot_ms": 184.2,
+                "hot_pages": 136, "rollbacks_total": 610_000, "rollback_us_p50": 92.0,
+                "rollback_us_p99": 410.0, "searches_total": 120, "refork_total": 7,
+                "refork_reasons": {"child": 5, "connection": 2},
+                "findings": [
+                    finding("connection", "note", "a connection to 10.0.0.5:5432",
+                        "/srv/shop/src/Kernel.php:41", "it is kept for all requests: see the guide"),
+                    finding("random", "note", "mt_rand() was seeded at the boot",
+                        "/srv/shop/vendor/faker/src/Generator.php:12", "each request gets a new seed"),
+                ],
+            },
+            "workers": workers,
+            "consoles": [
+                {"name": "messages", "pid": 4_201, "state": "running", "restarts": 0,
+                    "rss_bytes": 42_000_000, "age_seconds": 7_812.0},
+                {"name": "mails", "pid": 4_202, "state": "running", "restarts": 3,
+                    "rss_bytes": 38_000_000, "age_seconds": 212.0},
+            ],
+        });
+        serde_json::from_value(said).expect("a status")
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn metrics(&self, _page: &mut Exposition) {}
+
+    fn profiles(&self) -> Option<Arc<Profiles>> {
+        static PROFILES: OnceLock<Arc<Profiles>> = OnceLock::new();
+        Some(Arc::clone(PROFILES.get_or_init(sampled)))
+    }
+}

@@ -1,0 +1,196 @@
+//! Who may ask.
+//!
+//! Without a token everybody who reaches the listener may, which is why it is loopback's by default. A browser reaches
+//! loopback too, for any page that it shows: a name that resolves to 127.0.0.1 would make this listener that page's own
+//! origin (DNS rebinding). So `Host` must be an address, `localhost`, or a name that the settings know.
+//!
+//! Scrapers send the token as `Bearer`. A person's browser asks for a name and a password, and sends them as `Basic`: the
+//! token is the password, the name may be any.
+
+use crate::answer::{self, Answer};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use std::net::IpAddr;
+
+/// Whom the listener answers.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    /// What `Authorization: Bearer …` must say, or the password of `Basic` be; `None`: nothing.
+    pub token: Option<String>,
+    /// Names that `Host` may say beside addresses and `localhost`.
+    pub hosts: Vec<String>,
+}
+
+/// Why a request is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Denied {
+    /// `Host` is a name that nobody has allowed.
+    Host,
+    /// The token is missing or another.
+    Token,
+}
+
+impl Denied {
+    pub(crate) fn answer(self) -> Answer {
+        let mut answer = answer::text(self.status(), format!("{}\n", self.advice()));
+        if self == Denied::Token {
+            let asked = HeaderValue::from_static("Basic realm=\"samovar\", charset=\"UTF-8\"");
+            answer.headers_mut().insert(header::WWW_AUTHENTICATE, asked);
+        }
+        answer
+    }
+
+    fn status(self) -> StatusCode {
+        match self {
+            Denied::Host => StatusCode::MISDIRECTED_REQUEST,
+            Denied::Token => StatusCode::UNAUTHORIZED,
+        }
+    }
+
+    /// What to do about it, for whoever reads the answer.
+    fn advice(self) -> &'static str {
+        match self {
+            Denied::Host => {
+                "this name is not allowed here; allow it with `admin_hosts`, or ask by address"
+            }
+            Denied::Token => {
+                "send `Authorization: Bearer` with the token of `admin_token`, or it as the password"
+            }
+        }
+    }
+}
+
+impl Access {
+    /// Checks a request; whether a load balancer's question needs the token is up to the caller.
+    pub(crate) fn check(&self, headers: &HeaderMap, needs_token: bool) -> Result<(), Denied> {
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("");
+        if !self.knows(host) {
+            return Err(Denied::Host);
+        }
+        match &self.token {
+            Some(token) if needs_token && !has_token(headers, token) => Err(Denied::Token),
+            _ => Ok(()),
+        }
+    }
+
+    fn knows(&self, host: &str) -> bool {
+        let name = without_port(host);
+        let is_address = name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+        is_address
+            || name.is_empty()
+            || name.eq_ignore_ascii_case("localhost")
+            || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+fn has_token(headers: &HeaderMap, token: &str) -> bool {
+    let said = headers.get(header::AUTHORIZATION).map_or(&b""[..], |value| value.as_bytes());
+    if let Some(said) = said.strip_prefix(b"Bearer ") {
+        return is_same(said, token.as_bytes());
+    }
+    let pair = said.strip_prefix(b"Basic ").and_then(of_base64);
+    let password = pair.as_deref().and_then(|pair| pair.splitn(2, |byte| *byte == b':').nth(1));
+    password.is_some_and(|password| is_same(password, token.as_bytes()))
+}
+
+/// What base64 of RFC 4648 says, padded or not; `None` if it is none.
+fn of_base64(text: &[u8]) -> Option<Vec<u8>> {
+    let padding = text.iter().rev().take_while(|byte| **byte == b'=').count();
+    let mut bytes = Vec::with_capacity(text.len());
+    let (mut bits, mut held) = (0_u32, 0_u32);
+    for byte in &text[..text.len() - padding.min(2)] {
+        let six = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(six);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held) as u8);
+            bits &= (1 << held) - 1;
+        }
+    }
+    Some(bytes)
+}
+
+/// Takes the same time wherever the two differ.
+fn is_same(a: &[u8], b: &[u8]) -> bool {
+    let differences = a.iter().zip(b).fold(0, |found, (a, b)| found | (a ^ b));
+    a.len() == b.len() && std::hint::black_box(differences) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Access, Denied};
+    use http::{HeaderMap, header};
+
+    fn headers(host: &str, authorization: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, host.parse().unwrap());
+        headers.insert(header::AUTHORIZATION, authorization.parse().unwrap());
+        headers
+    }
+
+    #[test]
+    fn names_that_a_page_chose_are_refused() {
+        let access = Access { token: None, hosts: vec!["ops.example".into()] };
+        for (host, expected) in [
+            ("127.0.0.1:9090", Ok(())),
+            ("[::1]:9090", Ok(())),
+            ("[::1]", Ok(())),
+            ("localhost:9090", Ok(())),
+            ("OPS.example", Ok(())),
+            ("", Ok(())),
+            ("evil.example:9090", Err(Denied::Host)),
+            ("localhost.evil.example", Err(Denied::Host)),
+        ] {
+            assert_eq!(access.check(&headers(host, ""), true), expected, "{host}");
+        }
+    }
+
+    #[test]
+    fn base64_is_read() {
+        for (text, expected) in [
+            ("", Some("")),
+            ("Zg==", Some("f")),
+            ("Zm8", Some("fo")),
+            ("Zm9vYmE=", Some("fooba")),
+            ("Zm9vYmFy", Some("foobar")),
+            ("Zm9v YmFy", None),
+            ("====", None),
+        ] {
+            let found = super::of_base64(text.as_bytes());
+            assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_asked_for_where_there_is_one() {
+        let access = Access { token: Some("secret".into()), hosts: vec![] };
+        for (said, expected) in [
+            ("Bearer secret", Ok(())),
+            ("Bearer secre", Err(Denied::Token)),
+            ("Bearer secrets", Err(Denied::Token)),
+            ("Basic secret", Err(Denied::Token)),
+            ("Basic YWRtaW46c2VjcmV0", Ok(())),
+            ("Basic OnNlY3JldA==", Ok(())),
+            ("Basic YWRtaW46c2VjcmV0cw==", Err(Denied::Token)),
+            ("Basic c2VjcmV0", Err(Denied::Token)),
+            ("", Err(Denied::Token)),
+        ] {
+            assert_eq!(access.check(&headers("127.0.0.1", said), true), expected, "{said}");
+        }
+        assert_eq!(access.check(&headers("127.0.0.1", ""), false), Ok(()));
+    }
+}

@@ -1,0 +1,66 @@
+//! Answers, and the headers that all have.
+
+use crate::live::Live;
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::{Either, Full};
+
+pub(crate) type Answer = Response<Either<Full<Bytes>, Live>>;
+
+pub(crate) const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+pub(crate) const CSS: HeaderValue = HeaderValue::from_static("text/css; charset=utf-8");
+pub(crate) const SCRIPT: HeaderValue = HeaderValue::from_static("text/javascript; charset=utf-8");
+pub(crate) const SVG: HeaderValue = HeaderValue::from_static("image/svg+xml");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+/// An answer of any type. Nobody may keep it, frame it, or guess another type.
+pub(crate) fn of_type(
+    status: StatusCode,
+    content_type: HeaderValue,
+    body: impl Into<Bytes>,
+) -> Answer {
+    of_body(status, content_type, Either::Left(Full::new(body.into())))
+}
+
+/// A page that is sent again and again.
+pub(crate) fn live(live: Live) -> Answer {
+    of_body(StatusCode::OK, EVENTS, Either::Right(live))
+}
+
+fn of_body(
+    status: StatusCode,
+    content_type: HeaderValue,
+    body: Either<Full<Bytes>, Live>,
+) -> Answer {
+    let mut answer = Response::new(body);
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, content_type);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(
+            "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+        ),
+    );
+    answer
+}
+
+pub(crate) fn text(status: StatusCode, body: impl Into<Bytes>) -> Answer {
+    of_type(status, TEXT, body)
+}
+
+pub(crate) fn json(value: &impl serde::Serialize) -> Answer {
+    match serde_json::to_vec(value) {
+        Ok(body) => of_type(StatusCode::OK, JSON, body),
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+    }
+}
+
+pub(crate) fn not_found() -> Answer {
+    text(StatusCode::NOT_FOUND, "there is no such page\n")
+}

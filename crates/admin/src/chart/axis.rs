@@ -1,0 +1,82 @@
+//! Axes: round numbers, few of them.
+
+use super::{Along, LEFT, TALL, TOP, WIDE, WIDTH};
+use crate::human;
+use maud::{Markup, html};
+
+/// Lines across a chart, at most.
+const LINES_MAX: f64 = 4.0;
+/// Steps between times, seconds.
+const TIME_STEPS: [u64; 11] =
+    [60, 120, 300, 600, 1_800, 3_600, 7_200, 14_400, 21_600, DAY_S, 2 * DAY_S];
+const DAY_S: u64 = 86_400;
+/// Of a date that is shortened: `2026-`.
+const YEAR_BYTES: usize = 5;
+/// Times along the lower edge, at most.
+const TIMES_MAX: u64 = 5;
+
+/// The top of an axis that shows `highest`, and the step of its lines: 1, 2 or 5 of a power of ten.
+pub(super) fn scale(highest: f64) -> (f64, f64) {
+    if highest <= 0.0 || !highest.is_finite() {
+        return (1.0, 0.5);
+    }
+    let rough = highest / LINES_MAX;
+    let power = 10_f64.powf(rough.log10().floor());
+    let step =
+        [1.0, 2.0, 5.0, 10.0].into_iter().find(|n| n * power >= rough).unwrap_or(10.0) * power;
+    ((highest / step).ceil() * step, step)
+}
+
+/// Lines across, each with its value.
+pub(super) fn values(top: f64, step: f64, unit: fn(f64) -> String) -> Markup {
+    let lines = (top / step).round() as usize;
+    html! {
+        g.grid {
+            @for line in 0..=lines {
+                @let value = line as f64 * step;
+                @let y = TOP + TALL * (1.0 - value / top);
+                path d=(format!("M{LEFT} {y:.1}H{:.1}", WIDTH - super::RIGHT)) {}
+                text.end x=(format!("{:.1}", LEFT - 6.0)) y=(format!("{:.1}", y + 4.0)) { (unit(value)) }
+            }
+        }
+    }
+}
+
+/// Times along the lower edge.
+pub(super) fn times(along: Along) -> Markup {
+    let wide = along.to.saturating_sub(along.from);
+    let step = TIME_STEPS.into_iter().find(|step| wide / step <= TIMES_MAX).unwrap_or(wide.max(1));
+    let first = along.from.next_multiple_of(step);
+    html! {
+        g.grid {
+            @for at in (first..=along.to).step_by(step as usize) {
+                @let x = along.x(at as f64);
+                @if x > LEFT + 12.0 && x < LEFT + WIDE - 14.0 {
+                    path d=(format!("M{x:.1} {:.1}v5", TOP + TALL)) {}
+                    text.middle x=(format!("{x:.1}")) y=(format!("{:.1}", TOP + TALL + 19.0)) {
+                        (if step < DAY_S { human::minute(at) } else { human::date(at).split_off(YEAR_BYTES) })
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scale;
+
+    #[test]
+    fn axes_end_above_what_they_show_in_round_steps() {
+        for (highest, expected) in [
+            (0.0, (1.0, 0.5)),
+            (f64::NAN, (1.0, 0.5)),
+            (1.0, (1.0, 0.5)),
+            (7.0, (8.0, 2.0)),
+            (42.0, (60.0, 20.0)),
+            (950.0, (1_000.0, 500.0)),
+        ] {
+            assert_eq!(scale(highest), expected, "{highest}");
+        }
+    }
+}

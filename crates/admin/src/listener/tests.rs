@@ -1,0 +1,215 @@
+use super::{Admin, STREAMS_MAX};
+use crate::{Access, Host};
+use samovar_insight::export::exposition::{Exposition, Kind};
+use samovar_insight::{Finished, Insight, Limits, Numbers, intake};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+struct Fake {
+    is_ready: bool,
+    /// Whoever asks for the status waits until this is free.
+    gate: Arc<Mutex<()>>,
+}
+
+impl Host for Fake {
+    fn status(&self) -> samovar_wire::Status {
+        drop(self.gate.lock().expect("nobody panicked"));
+        samovar_wire::Status { pid: 7, ..samovar_wire::Status::default() }
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        self.is_ready.then_some(()).ok_or_else(|| "no worker is up".to_owned())
+    }
+
+    fn metrics(&self, page: &mut Exposition) {
+        page.family("samovar_workers", Kind::Gauge, "Workers.");
+        page.sample(&[("state", "idle")], 2.0);
+    }
+}
+
+/// A listener over figures of two requests.
+fn start(access: Access, is_ready: bool) -> (Admin, SocketAddr) {
+    start_behind(access, is_ready, Arc::default())
+}
+
+fn start_behind(access: Access, is_ready: bool, gate: Arc<Mutex<()>>) -> (Admin, SocketAddr) {
+    let (mut front, outlet) = intake();
+    let limits = Limits { routes_max: 10, slow_ns: u64::MAX };
+    let insight = Insight::start(outlet, limits, None).expect("a thread");
+    for (id, status) in [("one", 200), ("two", 500)] {
+        let numbers = Numbers { status, ..Numbers::default() };
+        front.put(&Finished { numbers, id, path: "/a b/1", ..Finished::default() });
+    }
+    front.flush();
+    drop(front);
+    insight.finish();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    let host = Box::new(Fake { is_ready, gate });
+    (
+        Admin::start(vec![listener], access, host, Some(Arc::new(insight))).expect("a thread"),
+        address,
+    )
+}
+
+fn ask(address: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    stream.write_all(request.replace('\n', "\r\n").as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    answer
+}
+
+fn get(address: SocketAddr, path: &str) -> String {
+    ask(address, &format!("GET {path} HTTP/1.1\nHost: {address}\n\n"))
+}
+
+#[test]
+fn pages_are_answered() {
+    let (_admin, address) = start(Access::default(), true);
+    for (path, status, expected) in [
+        ("/health", "200", "alive"),
+        ("/ready", "200", "ready"),
+        ("/metrics", "200", "samovar_workers{state=\"idle\"} 2"),
+        ("/metrics", "200", "samovar_http_requests_total{route=\"/a b/{n}\",class=\"2xx\"} 1"),
+        ("/api/status", "200", "\"pid\":7"),
+        ("/api/overview", "200", "\"requests\":2"),
+        ("/api/routes", "200", "/a b/{n}"),
+        ("/api/routes/%2Fa%20b%2F%7Bn%7D", "200", "\"errors\":1"),
+        ("/api/requests", "200", "\"id\":\"two\""),
+        ("/api/requests/two", "200", "\"status\":500"),
+        ("/api/requests/one", "404", "no such page"),
+        ("/api/routes/none", "404", "no such page"),
+        ("/elsewhere", "404", "no such page"),
+    ] {
+        let answer = get(address, path);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{path}: {answer}");
+        assert!(answer.contains(expected), "{path}: {answer}");
+        assert!(answer.contains("x-content-type-options: nosniff"), "{path}: {answer}");
+    }
+}
+
+#[test]
+fn who_is_not_ready_says_why() {
+    let (_admin, address) = start(Access::default(), false);
+    let answer = get(address, "/ready");
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    assert!(answer.ends_with("no worker is up\n"), "{answer}");
+    assert!(get(address, "/health").starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn only_whom_it_knows_is_answered() {
+    let access = Access { token: Some("secret".to_owned()), hosts: Vec::new() };
+    let (_admin, address) = start(access, true);
+    for (request, status) in [
+        ("GET /metrics HTTP/1.1\nHost: 127.0.0.1\n\n", "401"),
+        ("GET /metrics HTTP/1.1\nHost: 127.0.0.1\nAuthorization: Bearer secret\n\n", "200"),
+        ("GET /ready HTTP/1.1\nHost: 127.0.0.1\n\n", "200"),
+        ("GET /ready HTTP/1.1\nHost: evil.example\n\n", "421"),
+        ("POST /ready HTTP/1.1\nHost: 127.0.0.1\nContent-Length: 0\n\n", "405"),
+        ("garbage\n\n", "400"),
+    ] {
+        let answer = ask(address, request);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {answer}");
+    }
+}
+
+#[test]
+fn a_browser_is_asked_for_the_token() {
+    let access = Access { token: Some("secret".to_owned()), hosts: Vec::new() };
+    let (_admin, address) = start(access, true);
+    let answer = get(address, "/");
+    assert!(answer.contains("www-authenticate: Basic realm=\"samovar\""), "{answer}");
+    let with = "GET / HTTP/1.1\nHost: 127.0.0.1\nAuthorization: Basic eDpzZWNyZXQ=\n\n";
+    assert!(ask(address, with).starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn pages_for_people_are_answered() {
+    let (_admin, address) = start(Access::default(), true);
+    for (path, status, content_type) in [
+        ("/", "200", "text/html; charset=utf-8"),
+        ("/routes?sort=p99", "200", "text/html; charset=utf-8"),
+        ("/route?name=%2Fa%20b%2F%7Bn%7D", "200", "text/html; charset=utf-8"),
+        ("/route?name=none", "404", "text/html; charset=utf-8"),
+        ("/request?id=two", "200", "text/html; charset=utf-8"),
+        ("/request?id=none", "404", "text/html; charset=utf-8"),
+        ("/assets/style.css", "200", "text/css; charset=utf-8"),
+        ("/assets/live.js", "200", "text/javascript; charset=utf-8"),
+        ("/assets/icon.svg", "200", "image/svg+xml"),
+        ("/assets/other", "404", "text/plain; charset=utf-8"),
+    ] {
+        let answer = get(address, path);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{path}: {answer}");
+        let content_type = format!("content-type: {content_type}\r\n");
+        assert!(answer.contains(&content_type), "{path}: {answer}");
+        assert!(answer.contains("content-security-policy: default-src 'self';"), "{path}");
+    }
+}
+
+/// A stream's head and its first page.
+fn live(address: SocketAddr) -> (TcpStream, String) {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    let request = format!("GET /live?of=%2Froutes HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut text = Vec::new();
+    let mut piece = [0; 4096];
+    while !text.ends_with(b"\n\n\r\n") && !text.ends_with(b"live\n") {
+        let n = stream.read(&mut piece).expect("it answers");
+        assert!(n > 0, "{}", String::from_utf8_lossy(&text));
+        text.extend_from_slice(&piece[..n]);
+    }
+    (stream, String::from_utf8(text).expect("UTF-8"))
+}
+
+#[test]
+fn live_pages_are_sent_to_as_many_as_there_is_room_for() {
+    let (_admin, address) = start(Access::default(), true);
+    let mut streams = Vec::new();
+    for _ in 0..STREAMS_MAX {
+        let (stream, text) = live(address);
+        assert!(text.contains("content-type: text/event-stream"), "{text}");
+        assert!(text.contains("event: page\ndata: <h1>Routes</h1>"), "{text}");
+        streams.push(stream);
+    }
+    assert!(live(address).1.starts_with("HTTP/1.1 503 "));
+    assert!(get(address, "/").starts_with("HTTP/1.1 200 "), "pages are still answered");
+}
+
+#[test]
+fn only_what_changes_is_live() {
+    let (_admin, address) = start(Access::default(), true);
+    for of in ["", "%2Fhistory", "%2Fmetrics", "%2F%2Fevil.example"] {
+        let answer = get(address, &format!("/live?of={of}"));
+        assert!(answer.starts_with("HTTP/1.1 404 "), "{of}: {answer}");
+    }
+}
+
+#[test]
+fn the_end_waits_for_nobody() {
+    let (admin, address) = start(Access::default(), true);
+    let idle = TcpStream::connect(address).expect("it listens");
+    drop(admin);
+    drop(idle);
+    assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn a_page_that_takes_its_time_keeps_nobody_from_hearing_that_it_is_ready() {
+    let gate = Arc::new(Mutex::new(()));
+    let (admin, address) = start_behind(Access::default(), true, Arc::clone(&gate));
+    let held = gate.lock().expect("nobody panicked");
+    let page = std::thread::spawn(move || get(address, "/workers"));
+    let status = std::thread::spawn(move || get(address, "/api/status"));
+    for path in ["/ready", "/health", "/assets/style.css"] {
+        assert!(get(address, path).starts_with("HTTP/1.1 200"), "{path}");
+    }
+    assert!(!page.is_finished() && !status.is_finished());
+    drop(held);
+    for slow in [page, status] {
+        assert!(slow.join().expect("an answer").starts_with("HTTP/1.1 200"));
+    }
+    drop(admin);
+}

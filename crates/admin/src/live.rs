@@ -1,0 +1,134 @@
+//! A page that is sent again and again, as server-sent events: `/live?of=` and the page's address.
+//!
+//! The browser puts the parts that have changed into the page it shows (`assets/live.js`). A stream ends after a while and the
+//! browser begins another, so that one who has gone without a word holds a place for that long at most.
+
+use crate::pages::dashboard;
+use crate::query::Query;
+use crate::reader::{Reader, Unread};
+use bytes::Bytes;
+use hyper::body::{Body, Frame};
+use std::convert::Infallible;
+use std::future::Future as _;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::time::{Interval, MissedTickBehavior};
+
+/// Streams at once.
+pub(crate) const STREAMS_MAX: usize = 16;
+/// From one page to the next.
+const STEP: Duration = Duration::from_secs(2);
+/// Pages of a stream; the connection's own limit is a minute.
+const STEPS_MAX: u32 = 25;
+
+/// The body of a stream.
+pub(crate) struct Live {
+    reader: Reader,
+    /// The page that is being made.
+    awaited: Option<oneshot::Receiver<Option<String>>>,
+    path: String,
+    query: Query,
+    interval: Interval,
+    steps_left: u32,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Live {
+    /// A stream of the page `of` (`/routes?sort=p99`); `None` if it is none that changes.
+    pub(crate) fn new(of: &str, reader: Reader, permit: OwnedSemaphorePermit) -> Option<Live> {
+        let (path, query) = of.split_once('?').unwrap_or((of, ""));
+        if !dashboard::is_live(path) {
+            return None;
+        }
+        let mut interval = tokio::time::interval(STEP);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Some(Live {
+            reader,
+            awaited: None,
+            path: path.to_owned(),
+            query: Query::new(query),
+            interval,
+            steps_left: STEPS_MAX,
+            _permit: permit,
+        })
+    }
+}
+
+impl Live {
+    /// Has the page made.
+    fn next(&self) -> Result<oneshot::Receiver<Option<String>>, Unread> {
+        let (path, query) = (self.path.clone(), self.query.clone());
+        self.reader.ask(move |sources| {
+            let page = dashboard::main(&path, &query, sources);
+            page.map(|page| event(&page.into_string()))
+        })
+    }
+}
+
+impl Body for Live {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let mut awaited = match self.awaited.take() {
+            Some(awaited) => awaited,
+            None if self.steps_left == 0 => return Poll::Ready(None),
+            None => {
+                ready!(self.interval.poll_tick(context));
+                self.steps_left -= 1;
+                match self.next() {
+                    Ok(awaited) => awaited,
+                    // The browser begins another stream.
+                    Err(_) => return Poll::Ready(None),
+                }
+            }
+        };
+        let Poll::Ready(made) = Pin::new(&mut awaited).poll(context) else {
+            self.awaited = Some(awaited);
+            return Poll::Pending;
+        };
+        let event = made.ok().flatten();
+        Poll::Ready(event.map(|event| Ok(Frame::data(event.into()))))
+    }
+}
+
+/// Lines of a name from outside stay lines of data.
+fn event(page: &str) -> String {
+    let mut event = String::with_capacity(page.len() + 64);
+    event.push_str("retry: 500\nevent: page\n");
+    for line in page.split(['\n', '\r']) {
+        event.push_str("data: ");
+        event.push_str(line);
+        event.push('\n');
+    }
+    event.push('\n');
+    event
+}
+
+#[cfg(test)]
+mod tests {
+    use super::event;
+
+    #[test]
+    fn no_name_ends_an_event() {
+        let found = event("<p>a\n\nevent: evil\rdata: x\r\nid: 7</p>");
+        let lines = [
+            "retry: 500",
+            "event: page",
+            "data: <p>a",
+            "data: ",
+            "data: event: evil",
+            "data: data: x",
+        ];
+        assert!(found.starts_with(&lines.join("\n")), "{found}");
+        let body =
+            found.strip_prefix("retry: 500\nevent: page\n").unwrap().strip_suffix("\n\n").unwrap();
+        assert!(body.lines().all(|line| line.starts_with("data: ")), "{found}");
+        assert!(!found.contains('\r'));
+    }
+}

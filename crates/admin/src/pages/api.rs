@@ -1,0 +1,163 @@
+//! `/api/…`: figures as JSON. Times in ns, sizes in bytes.
+
+use crate::Sources;
+use crate::answer::{self, Answer};
+use percent_encoding::percent_decode_str;
+use samovar_insight::{Aggregate, Costs, Histogram, Kept, Model, RouteFigures, Series};
+use serde_json::{Value, json};
+
+/// Requests in a list.
+const REQUESTS_MAX: usize = 100;
+
+pub(super) fn answer(path: &str, sources: &Sources) -> Answer {
+    if path == "status" {
+        return answer::json(&sources.host.status());
+    }
+    let Some(insight) = &sources.insight else { return answer::not_found() };
+    let figures = insight.figures();
+    let name = |of: &str| {
+        let encoded = path.strip_prefix(of)?;
+        percent_decode_str(encoded).decode_utf8().ok().map(std::borrow::Cow::into_owned)
+    };
+    let found = match path {
+        "overview" => Some(overview(&figures)),
+        "routes" => Some(routes(&figures)),
+        "requests" => Some(requests(&figures)),
+        _ => match (name("routes/"), name("requests/")) {
+            (Some(name), _) => figures.route(&name).map(|found| route(&name, found)),
+            (_, Some(id)) => figures.kept().find(&id).map(|kept| json!(**kept)),
+            _ => None,
+        },
+    };
+    found.map_or_else(answer::not_found, |value| answer::json(&value))
+}
+
+fn overview(figures: &Aggregate) -> Value {
+    let (routes, beyond) = figures.routes_used();
+    let models: Value = Model::ALL
+        .into_iter()
+        .map(|model| (model.name().to_owned(), costs(figures.of_model(model))))
+        .collect::<serde_json::Map<_, _>>()
+        .into();
+    json!({
+        "total": costs(&figures.total()),
+        "models": models,
+        "routes": routes,
+        "requests_beyond_routes_max": beyond,
+        "seconds": series(figures.seconds()),
+        "minutes": series(figures.minutes()),
+    })
+}
+
+fn routes(figures: &Aggregate) -> Value {
+    figures
+        .routes()
+        .map(|(name, found)| json!({"route": name, "costs": costs(&found.costs)}))
+        .collect()
+}
+
+fn requests(figures: &Aggregate) -> Value {
+    figures.kept().iter().take(REQUESTS_MAX).map(|kept| brief(kept)).collect()
+}
+
+fn brief(kept: &Kept) -> Value {
+    json!({
+        "id": kept.id,
+        "route": kept.route,
+        "method": kept.method,
+        "path": kept.path,
+        "status": kept.numbers.status,
+        "began_unix_us": kept.numbers.began_unix_us,
+        "wall_ns": kept.numbers.wall_ns,
+        "cpu_ns": kept.numbers.cpu_ns,
+    })
+}
+
+fn route(name: &str, found: &RouteFigures) -> Value {
+    let waits: Vec<_> = found
+        .waits()
+        .map(|(kind, peer, w)| json!({"kind": kind, "peer": peer, "times": w.times, "ns": w.ns}))
+        .collect();
+    let timers: Vec<_> = found
+        .timers()
+        .map(|(tags, t)| {
+            json!({
+                "tags": tags,
+                "hits": t.hits,
+                "requests": t.requests,
+                "wall_ns": t.wall_ns,
+                "user_ns": t.user_ns,
+                "system_ns": t.system_ns,
+            })
+        })
+        .collect();
+    let tags: Vec<_> = found
+        .tags()
+        .map(|(name, value, requests)| json!({"name": name, "value": value, "requests": requests}))
+        .collect();
+    let histogram = found.costs.wall.filled();
+    json!({
+        "route": name,
+        "costs": costs(&found.costs),
+        "waits": waits,
+        "timers": timers,
+        "tags": tags,
+        "wall_histogram": histogram,
+    })
+}
+
+fn times(of: &Histogram) -> Value {
+    json!({
+        "count": of.count(),
+        "sum_ns": of.sum_ns(),
+        "p50_ns": of.quantile_ns(0.5),
+        "p95_ns": of.quantile_ns(0.95),
+        "p99_ns": of.quantile_ns(0.99),
+        "max_ns": of.max_ns(),
+    })
+}
+
+fn costs(of: &Costs) -> Value {
+    json!({
+        "requests": of.requests,
+        "errors": of.errors(),
+        "retries": of.retries,
+        "wall": times(&of.wall),
+        "queue": times(&of.queue),
+        "cpu": times(&of.cpu),
+        "waiting": times(&of.waiting),
+        "run_ns": of.run_ns,
+        "waiting_ns": of.waiting_ns,
+        "rollback_ns": of.rollback_ns,
+        "rollback_pages": of.rollback_pages,
+        "faults_minor": of.faults_minor,
+        "faults_major": of.faults_major,
+        "switches_voluntary": of.switches_voluntary,
+        "switches_involuntary": of.switches_involuntary,
+        "peak_bytes_max": of.peak_bytes_max,
+        "bytes_in": of.bytes_in,
+        "bytes_out": of.bytes_out,
+    })
+}
+
+fn series(of: &Series) -> Value {
+    let moments: Vec<_> = of
+        .iter()
+        .map(|m| {
+            json!({
+                "at": m.at,
+                "requests": m.requests,
+                "errors": m.errors,
+                "wall_ns": m.wall_ns,
+                "queue_ns": m.queue_ns,
+                "queue_ns_max": m.queue_ns_max,
+                "cpu_ns": m.cpu_ns,
+                "rollback_ns": m.rollback_ns,
+                "waiting_ns": m.waiting_ns,
+                "front_ns": m.front_ns,
+                "heat": m.heat,
+            })
+        })
+        .collect();
+    json!({"step_seconds": of.step(), "moments": moments})
+}

@@ -1,0 +1,109 @@
+//! The dashboard: pages for people.
+//!
+//! Each is a function of what was asked and of [`Sources`]. What comes from outside (routes, paths, peers, tags, ids) is
+//! only ever text, or encoded within a link's query: maud escapes what it is given, and nothing here asks it not to.
+
+mod consoles;
+mod history;
+mod image;
+mod overview;
+mod profile;
+mod request;
+mod requests;
+mod route;
+mod routes;
+mod tables;
+mod workers;
+
+use crate::answer::{self, Answer};
+use crate::query::Query;
+use crate::{Sources, frame};
+use http::StatusCode;
+use maud::{Markup, html};
+
+/// What a page is made of.
+struct View<'a> {
+    sources: &'a Sources,
+    query: &'a Query,
+    /// Seconds since 1970.
+    now: u64,
+}
+
+/// What a page has come to.
+struct Shown {
+    title: String,
+    main: Markup,
+    status: StatusCode,
+}
+
+impl Shown {
+    fn new(title: impl Into<String>, main: Markup) -> Shown {
+        Shown { title: title.into(), main, status: StatusCode::OK }
+    }
+
+    fn not_found(title: &str, why: &str) -> Shown {
+        let main = html! { h1 { (title) } p.empty { (why) } };
+        Shown { title: title.to_owned(), main, status: StatusCode::NOT_FOUND }
+    }
+}
+
+struct Page {
+    path: &'static str,
+    /// The path that the menu marks.
+    of: &'static str,
+    is_live: bool,
+    show: fn(&View) -> Shown,
+}
+
+const PAGES: [Page; 10] = [
+    Page { path: "/", of: "/", is_live: true, show: overview::show },
+    Page { path: "/routes", of: "/routes", is_live: true, show: routes::show },
+    Page { path: "/route", of: "/routes", is_live: true, show: route::show },
+    Page { path: "/requests", of: "/requests", is_live: true, show: requests::show },
+    Page { path: "/request", of: "/requests", is_live: false, show: request::show },
+    Page { path: "/workers", of: "/workers", is_live: true, show: workers::show },
+    Page { path: "/image", of: "/image", is_live: true, show: image::show },
+    Page { path: "/consoles", of: "/consoles", is_live: true, show: consoles::show },
+    Page { path: "/profile", of: "/profile", is_live: false, show: profile::show },
+    Page { path: "/history", of: "/history", is_live: false, show: history::show },
+];
+
+fn page_of(path: &str) -> Option<&'static Page> {
+    PAGES.iter().find(|page| page.path == path)
+}
+
+/// Whether a page is sent again and again to whoever asks for that.
+pub(crate) fn is_live(path: &str) -> bool {
+    page_of(path).is_some_and(|page| page.is_live)
+}
+
+/// The page's own part, for streams.
+pub(crate) fn main(path: &str, query: &Query, sources: &Sources) -> Option<Markup> {
+    let view = View { sources, query, now: samovar_insight::now() };
+    page_of(path).map(|page| (page.show)(&view).main)
+}
+
+pub(super) fn answer(path: &str, query: &Query, sources: &Sources) -> Answer {
+    let Some(page) = page_of(path) else { return answer::not_found() };
+    let view = View { sources, query, now: samovar_insight::now() };
+    let shown = (page.show)(&view);
+    let address = match query.text() {
+        "" => path.to_owned(),
+        text => format!("{path}?{text}"),
+    };
+    let around = frame::Around {
+        title: &shown.title,
+        path: page.of,
+        address: &address,
+        is_live: page.is_live,
+        now: view.now,
+    };
+    let whole = frame::page(&around, &shown.main).into_string();
+    answer::of_type(shown.status, answer::HTML, whole)
+}
+
+/// Said where figures would be.
+const NOT_MEASURED: &str = "Requests are not measured: insight is switched off in the settings.";
+
+#[cfg(test)]
+mod tests;

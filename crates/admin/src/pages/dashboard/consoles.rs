@@ -1,0 +1,51 @@
+//! `/consoles`: console workers, such as queues' consumers.
+
+use super::tables::state_class;
+use super::{Shown, View};
+use crate::frame::{nothing, part};
+use crate::human;
+use maud::{Markup, html};
+use samovar_wire::Status;
+
+/// Places that are shown.
+const ROWS_MAX: usize = 1_000;
+
+pub(super) fn show(view: &View) -> Shown {
+    let status = view.sources.host.status();
+    let main = html! { h1 { "Console workers" } (part("table", "", &table(&status))) };
+    Shown::new("Console workers", main)
+}
+
+fn table(status: &Status) -> Markup {
+    if status.consoles.is_empty() {
+        return nothing("There are none: [[console]] in the settings starts them.");
+    }
+    html! {
+        div.scroll tabindex="0" {
+            table {
+                thead {
+                    tr {
+                        th scope="col" { "Name" }
+                        th.number scope="col" { "Process" }
+                        th scope="col" { "State" }
+                        th.number scope="col" { "Started again" }
+                        th.number scope="col" { "Memory" }
+                        th.number scope="col" { "Age" }
+                    }
+                }
+                tbody {
+                    @for console in status.consoles.iter().take(ROWS_MAX) {
+                        tr {
+                            th.name scope="row" { (console.name) }
+                            td.number { @if console.pid == 0 { "–" } @else { (console.pid) } }
+                            td { i class={ "dot " (state_class(&console.state)) } {} (console.state) }
+                            td.number.bad[console.restarts > 0] { (human::count(console.restarts)) }
+                            td.number { (human::bytes(console.rss_bytes)) }
+                            td.number { (human::span(console.age_seconds as u64)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! `/profile`: where the time of requests went, of all routes or one: a flame graph, a table, and both against another time.
+
+use super::{Shown, View};
+use crate::chart::{Flames, flames, without_controls};
+use crate::frame::{nothing, part};
+use crate::human;
+use maud::{Markup, html};
+use samovar_profile::{Answer, Side};
+use samovar_spy::profile::boxes::of;
+use samovar_spy::profile::difference::{self, Change, changes, factor};
+use samovar_spy::profile::svg::Measure;
+use samovar_spy::profile::{Part, Profile, Share};
+use samovar_wire::{Against, ProfileQuestion};
+
+/// Minutes that can be looked at.
+const SPANS: [(u64, &str); 5] =
+    [(1, "1 minute"), (10, "10 minutes"), (60, "1 hour"), (360, "6 hours"), (1_440, "1 day")];
+const SPAN_AT_FIRST: u64 = 10;
+const PARTS: [(&str, &str); 3] = [("", "all the time"), ("cpu", "on CPU"), ("waiting", "waiting")];
+const OTHERS: [(&str, &str); 4] = [
+    ("", "nothing"),
+    ("reload", "before the last reload"),
+    ("hour", "an hour earlier"),
+    ("day", "a day earlier"),
+];
+/// Functions of the table.
+const ROWS_MAX: usize = 40;
+const HOUR_S: u64 = 3_600;
+/// Longest name of a function that is shown whole, characters.
+const NAME_CHARS_MAX: usize = 120;
+
+/// What was asked for.
+struct Asked {
+    route: String,
+    minutes: u64,
+    part: String,
+    than: String,
+    generation: Option<u64>,
+}
+
+impl Asked {
+    fn of(view: &View) -> Asked {
+        let text = |name| view.query.get(name).unwrap_or_default();
+        let number = |name| view.query.get(name).and_then(|n| n.parse::<u64>().ok());
+        let minutes = number("minutes").filter(|n| SPANS.iter().any(|(known, _)| known == n));
+        Asked {
+            route: text("route"),
+            minutes: minutes.unwrap_or(SPAN_AT_FIRST),
+            part: text("part"),
+            than: text("than"),
+            generation: number("generation").filter(|n| *n > 0),
+        }
+    }
+
+    fn question(&self, now: u64) -> ProfileQuestion {
+        ProfileQuestion {
+            route: Some(self.route.clone()).filter(|route| !route.is_empty()),
+            from: (now + 1).saturating_sub(self.minutes * 60),
+            to: now + 1,
+            generation: self.generation,
+            against: match &*self.than {
+                "reload" => Some(Against::Reload),
+                "hour" => Some(Against::Earlier { seconds: HOUR_S }),
+                "day" => Some(Against::Earlier { seconds: 24 * HOUR_S }),
+                _ => None,
+            },
+        }
+    }
+
+    fn part(&self) -> (Part, Measure) {
+        match &*self.part {
+            "cpu" => (Part::OnCpu, Measure::Cpu),
+            "waiting" => (Part::Waiting, Measure::Wall),
+            _ => (Part::All, Measure::Wall),
+        }
+    }
+}
+
+pub(super) fn show(view: &View) -> Shown {
+    let asked = Asked::of(view);
+    let title = "Profile";
+    let Some(profiles) = view.sources.host.profiles() else {
+        let why = "Nobody looks at workers: profile.hertz is 0 in the settings.";
+        return Shown::new(title, html! { h1 { (title) } (nothing(why)) });
+    };
+    let answer = profiles.answer(asked.question(view.now));
+    let main = html! {
+        h1 { (title) @if !asked.route.is_empty() { " of " span.name { (asked.route) } } }
+        (choice(&asked, &answer))
+        @if let Some(why) = &answer.error {
+            p.empty { @for line in why.lines() { (line) br; } }
+        } @else {
+            (found(&asked, &answer))
+        }
+        script src="/assets/flame.js" defer {}
+    };
+    Shown::new(title, main)
+}
+
+fn choice(asked: &Asked, answer: &Answer) -> Markup {
+    let option = |value: &str, name: &str, is_chosen: bool| {
+        html! { option value=(value) selected[is_chosen] { (name) } }
+    };
+    let is_listed = answer.routes.iter().any(|(name, _)| *name == asked.route);
+    html! {
+        form.ask action="/profile" {
+            label { "Route " select name="route" {
+                (option("", "all", asked.route.is_empty()))
+                @if !is_listed && !asked.route.is_empty() { (option(&asked.route, &asked.route, true)) }
+                @for (name, _) in &answer.routes { (option(name, name, *name == asked.route)) }
+            } }
+            label { "The last " select name="minutes" {
+                @for (minutes, name) in SPANS {
+                    (option(&minutes.to_string(), name, minutes == asked.minutes))
+                }
+            } }
+            label { "Show " select name="part" {
+                @for (value, name) in PARTS { (option(value, name, value == asked.part)) }
+            } }
+            label { "Compare with " select name="than" {
+                @for (value, name) in OTHERS { (option(value, name, value == asked.than)) }
+            } }
+            label { "Generation " input type="number" name="generation" min="1" placeholder="all"
+                value=[asked.generation.map(|n| n.to_string())]; }
+            button { "Show" }
+        }
+    }
+}
+
+/// A side with the stacks that are of interest.
+struct Shares<'a> {
+    side: &'a Side,
+    profile: Profile,
+}
+
+impl Shares<'_> {
+    fn compared(&self) -> difference::Side<'_> {
+        difference::Side { profile: &self.profile, requests: self.side.requests }
+    }
+}
+
+fn found(asked: &Asked, answer: &Answer) -> Markup {
+    let (part_of, measure) = asked.part();
+    let of_part = |side| Shares { side, profile: side.profile.part(part_of) };
+    let now = of_part(&answer.now);
+    let before = answer.before.as_ref().map(of_part);
+    if now.profile.is_empty() {
+        return nothing("No worker was seen at that in this time.");
+    }
+    let factor = before.as_ref().map(|b| factor(b.compared(), now.compared(), measure));
+    let title = said(&now, measure);
+    let drawn = Flames {
+        profile: &now.profile,
+        before: before.as_ref().map(|b| &b.profile).zip(factor),
+        measure,
+        title: &title,
+    };
+    html! {
+        @if let Some(before) = &before {
+            p { "Before: " (said(before, measure)) ". Red boxes became dearer, blue ones cheaper." }
+        }
+        (flames(&drawn))
+        @if answer.now.is_cut { p.faint { "There is more than is read at once: the oldest is left out." } }
+        @match &before {
+            None => (part("functions", "Functions", &functions(&now, measure))),
+            Some(before) => (part("functions", "What became dearer", &differences(before, &now, measure))),
+        }
+        p.faint.small {
+            "Busy workers are looked at " (answer.hertz) " times a second, from outside. Shares are estimates: "
+            "of 1000 samples, one is within three points."
+        }
+    }
+}
+
+fn said(of_side: &Shares, measure: Measure) -> String {
+    let total = of_side.profile.total();
+    let what = if measure == Measure::Cpu { "CPU time" } else { "time of workers" };
+    let generations: Vec<_> = of_side.side.generations.iter().map(ToString::to_string).collect();
+    let generations = match &generations[..] {
+        [] => String::new(),
+        [one] => format!(", generation {one}"),
+        some => format!(", generations {}", some.join(", ")),
+    };
+    let requests = match of_side.side.requests {
+        0 => String::new(),
+        n => format!(", {} requests", human::count(n)),
+    };
+    format!(
+        "{} of {what}, {} to {}{generations}{requests}, {} samples",
+        human::time(of(total, measure)),
+        human::clock(of_side.side.from),
+        human::clock(of_side.side.to),
+        human::count(total.samples),
+    )
+}
+
+fn functions(now: &Shares, measure: Measure) -> Markup {
+    let all = of(now.profile.total(), measure).max(1) as f64;
+    let requests = now.side.requests;
+    let mut shares = now.profile.shares();
+    shares.sort_by_key(|share| std::cmp::Reverse(of(share.own, measure)));
+    let percent = |weight| human::percent(of(weight, measure) as f64, all);
+    let per = |weight| human::time(of(weight, measure) / requests.max(1));
+    let row = |share: &Share| {
+        html! {
+            tr {
+                th.name scope="row" { (short(&share.function.full_name())) }
+                td.number { (percent(share.own)) }
+                td.number { (percent(share.total)) }
+                @if requests > 0 { td.number { (per(share.own)) } td.number { (per(share.total)) } }
+                td.name.faint { @if !share.function.is_internal() { (short(&share.function.file)) ":" (share.function.line) } }
+            }
+        }
+    };
+    html! {
+        div.scroll tabindex="0" { table {
+            thead { tr {
+                th scope="col" { "Function" }
+                th.number scope="col" { "Itself" }
+                th.number scope="col" { "With callees" }
+                @if requests > 0 {
+                    th.number scope="col" { "Per request" }
+                    th.number scope="col" { "… with callees" }
+                }
+                th scope="col" { "Where" }
+            } }
+            tbody { @for share in shares.iter().take(ROWS_MAX) { (row(share)) } }
+        } }
+    }
+}
+
+fn differences(before: &Shares, now: &Shares, measure: Measure) -> Markup {
+    let (was, is) = (before.compared(), now.compared());
+    let is_per_request = was.requests > 0 && is.requests > 0;
+    let value = |value: f64| {
+        if is_per_request { human::time(value as u64) } else { human::percent(value, 1e6) }
+    };
+    let signed = |difference: f64| {
+        let sign = if difference < 0.0 { "−" } else { "+" };
+        format!("{sign}{}", value(difference.abs()))
+    };
+    let class = |difference: f64| if difference > 0.0 { "bad" } else { "good" };
+    let all = changes(was, is, measure);
+    let dearer = all.iter().filter(|change| change.own_difference() > 0.0).take(ROWS_MAX / 2);
+    let cheaper = all.iter().rev().filter(|change| change.own_difference() < 0.0);
+    let mut cheaper: Vec<_> = cheaper.take(ROWS_MAX / 2).collect();
+    cheaper.reverse();
+    let row = |change: &Change| {
+        let (own, total) = (change.own_difference(), change.total.1 - change.total.0);
+        html! {
+            tr {
+                th.name scope="row" { (short(&change.label)) }
+                td.number { (value(change.own.0)) }
+                td.number { (value(change.own.1)) }
+                td.number { span class=(class(own)) { (signed(own)) } }
+                td.number { (signed(total)) }
+            }
+        }
+    };
+    html! {
+        p.faint {
+            @if is_per_request { "Time per request." }
+            @else { "Shares of the time: nobody counts these requests." }
+        }
+        div.scroll tabindex="0" { table {
+            thead { tr {
+                th scope="col" { "Function" }
+                th.number scope="col" { "Before" }
+                th.number scope="col" { "Now" }
+                th.number scope="col" { "Change" }
+                th.number scope="col" { "… with callees" }
+            } }
+            tbody {
+                @for change in dearer { (row(change)) }
+                @for change in cheaper { (row(change)) }
+            }
+        } }
+    }
+}
+
+/// A name that was invented to be long.
+fn short(name: &str) -> String {
+    let name = &*without_controls(name);
+    match name.char_indices().nth(NAME_CHARS_MAX) {
+        Some((at, _)) => format!("{}…", &name[..at]),
+        None => name.to_owned(),
+    }
+}

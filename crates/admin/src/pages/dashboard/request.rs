@@ -1,0 +1,216 @@
+//! `/request?id=`: one request, from its head to its last byte.
+
+use super::{NOT_MEASURED, Shown, View, tables};
+use crate::chart::span_bar;
+use crate::frame::{moment, nothing, part, route_link, tile};
+use crate::human;
+use maud::{Markup, html};
+use samovar_insight::{Kept, Model, Numbers, Scene};
+use std::fmt::Write as _;
+
+pub(super) fn show(view: &View) -> Shown {
+    let id = view.query.get("id").unwrap_or_default();
+    let id = id.trim();
+    let Some(insight) = &view.sources.insight else {
+        return Shown::not_found("Request", NOT_MEASURED);
+    };
+    let kept = insight.figures().kept().find(id).map(|kept| (**kept).clone());
+    let stored = || view.sources.store().and_then(|store| store.request(id).ok().flatten());
+    let Some(kept) = kept.or_else(stored) else {
+        let why = "Only slow and failed requests are kept, and the oldest make room for others.";
+        return Shown::not_found("No such request", why);
+    };
+    let numbers = &kept.numbers;
+    let main = html! {
+        h1.name { (kept.method) " " (kept.path) }
+        p { "Route " (route_link(&kept.route)) " · began " (moment(numbers.began_unix_us / 1_000_000)) }
+        (part("tiles", "", &tiles(numbers)))
+        (part("waterfall", "Its time", &waterfall(&kept)))
+        @if let Some(place) = &kept.place {
+            (part("place", "Where PHP stood when it waited longest", &html! { pre { code { (place) } } }))
+        }
+        @if let Some(found) = &kept.scene { (part("stack", "What it was at", &scene(found))) }
+        div.columns {
+            (part("timers", "Timers", &timers(&kept)))
+            (part("ledger", "In figures", &ledger(&kept)))
+        }
+    };
+    Shown::new(format!("{} {}", kept.method, tables::shortened(&kept.path)), main)
+}
+
+fn tiles(n: &Numbers) -> Markup {
+    html! {
+        dl.tiles {
+            (tile("Status", &n.status.to_string(), &n.end.name().replace('_', " ")))
+            (tile("Time", &human::time(n.wall_ns), ""))
+            (tile("In the queue", &human::time(n.queue_ns), ""))
+            (tile("In a worker", &human::time(n.run_ns), ""))
+            (tile("CPU", &human::time(n.cpu_ns), ""))
+            (tile("PHP's memory", &human::bytes(n.peak_bytes), "peak"))
+        }
+    }
+}
+
+/// A stretch of the request's time.
+struct Stretch {
+    name: String,
+    class: &'static str,
+    from_ns: u64,
+    ns: u64,
+    /// Within what PHP did.
+    is_inner: bool,
+}
+
+/// Queue, worker, and what is known of the time in it. Waits are sums: they are laid end to end after PHP's own time.
+fn stretches(kept: &Kept) -> Vec<Stretch> {
+    let n = &kept.numbers;
+    let outer = |name: &str, class, from_ns, ns| Stretch {
+        name: name.to_owned(),
+        class,
+        from_ns,
+        ns,
+        is_inner: false,
+    };
+    let begin = n.queue_ns;
+    let end = begin.saturating_add(n.run_ns);
+    let mut all = Vec::new();
+    if n.worker != 0 {
+        all.push(outer("in the queue", "c-queue", 0, n.queue_ns));
+        all.push(outer("in a worker", "c-wall", begin, n.run_ns));
+        let php = n.cpu_ns.saturating_sub(n.rollback_ns).min(n.run_ns);
+        let mut at = begin;
+        let mut inner = |name: String, class, ns: u64| {
+            all.push(Stretch { name, class, from_ns: at, ns, is_inner: true });
+            at = at.saturating_add(ns);
+        };
+        inner("CPU in PHP".to_owned(), "c-php", php);
+        for (kind, peer, times, ns) in &kept.waits {
+            let times = if *times > 1 { format!(", {times} times") } else { String::new() };
+            inner(format!("{} {peer}{times}", kind.name()), "c-wait", *ns);
+        }
+    }
+    if n.worker != 0 && end > n.wall_ns {
+        all.push(outer("after its client had the answer", "c-rest", n.wall_ns, end - n.wall_ns));
+    }
+    if n.wall_ns > end {
+        let name = if n.worker == 0 { "without a worker" } else { "to the client" };
+        all.push(outer(name, "c-rest", end, n.wall_ns - end));
+    }
+    all
+}
+
+fn waterfall(kept: &Kept) -> Markup {
+    let all = stretches(kept);
+    let longest = all.iter().map(|s| s.from_ns.saturating_add(s.ns)).max().unwrap_or(0);
+    let whole = longest.max(kept.numbers.wall_ns).max(1) as f64;
+    html! {
+        div.scroll tabindex="0" {
+            table.waterfall {
+                thead {
+                    tr {
+                        th scope="col" { "What" }
+                        th.number scope="col" { "Time" }
+                        th.bars.long scope="col" { "0 to " (human::time(whole as u64)) }
+                    }
+                }
+                tbody {
+                    @for s in &all {
+                        @let (from, to) = (s.from_ns as f64 / whole, s.from_ns.saturating_add(s.ns) as f64 / whole);
+                        tr {
+                            th.name.inner[s.is_inner] scope="row" { (s.name) }
+                            td.number { (human::time(s.ns)) }
+                            td.bars.long { (span_bar(s.class, from, to)) }
+                        }
+                    }
+                    @for timer in &kept.timers {
+                        @let begin = kept.numbers.queue_ns as f64 / whole;
+                        tr {
+                            th.name.inner scope="row" { "timer " (tables::tags(&timer.tags)) }
+                            td.number { (human::time(timer.wall_ns)) }
+                            td.bars.long { (span_bar("c-timer", begin, begin + timer.wall_ns as f64 / whole)) }
+                        }
+                    }
+                }
+            }
+        }
+        p.faint.small {
+            "What PHP did and waited for is known as sums: within the worker's time the order is not that in which it happened. "
+            "Timers may overlap all of it; they are drawn from the worker's begin on."
+        }
+    }
+}
+
+fn timers(kept: &Kept) -> Markup {
+    if kept.timers.is_empty() {
+        return nothing("The application started no timers.");
+    }
+    html! {
+        div.scroll tabindex="0" {
+            table {
+                thead {
+                    tr {
+                        th scope="col" { "Tags" }
+                        th.number scope="col" { "Hits" }
+                        th.number scope="col" { "Wall" }
+                        th.number scope="col" { "CPU" }
+                    }
+                }
+                tbody {
+                    @for timer in &kept.timers {
+                        tr {
+                            td.name { (tables::tags(&timer.tags)) }
+                            td.number { (human::count(timer.hits.into())) }
+                            td.number { (human::time(timer.wall_ns)) }
+                            td.number { (human::time(timer.cpu_ns)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn ledger(kept: &Kept) -> Markup {
+    let n = &kept.numbers;
+    let fact = |name: &str, value: String| html! { dt { (name) } dd { (value) } };
+    html! {
+        div.card { dl.facts {
+            dt { "Id" } dd.name { (kept.id) }
+            @if !kept.script.is_empty() { dt { "Script" } dd.name { (kept.script) } }
+            @if n.model != Model::None { (fact("Model", n.model.name().to_owned())) }
+            @if n.worker != 0 {
+                (fact("Worker", format!("process {} in cell {}, generation {}", n.worker, n.cell, n.generation)))
+            }
+            (fact("Rollback before it", format!("{}, {} pages", human::time(n.rollback_ns), n.rollback_pages)))
+            (fact("Page faults", format!("{}, {} with a disk", human::count(n.faults_minor.into()), n.faults_major)))
+            (fact("Context switches", format!(
+                "{} to wait, {} because others wanted the core", n.switches_voluntary, n.switches_involuntary
+            )))
+            (fact("Received", human::bytes(n.bytes_in)))
+            (fact("Sent", human::bytes(n.bytes_out)))
+            (fact("Run again", format!("{} times", n.retries)))
+            @if n.trace_id != [0; 16] {
+                dt { "Trace" } dd.name { (hex(&n.trace_id)) }
+                dt { "Span" } dd.name { (hex(&n.span_id)) }
+            }
+            @for (name, value) in &kept.tags { dt { "Tag " (name) } dd.name { (value) } }
+        } }
+    }
+}
+
+/// What its worker was at when the request became slow.
+fn scene(scene: &Scene) -> Markup {
+    html! {
+        p { "When it became slow, " (scene.blocked) ":" }
+        pre { @for (at, call) in scene.calls.iter().enumerate() { "#" (at) " " (call) "\n" } }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}

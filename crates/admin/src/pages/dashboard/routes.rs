@@ -1,0 +1,273 @@
+//! `/routes`: all routes beside each other, sorted by what one asks for.
+
+use super::{NOT_MEASURED, Shown, View};
+use crate::chart::bar;
+use crate::compare::{Base, Change};
+use crate::frame::{nothing, part, route_link};
+use crate::human;
+use crate::query::link;
+use maud::{Markup, html};
+use samovar_insight::Costs;
+use std::cmp::Ordering;
+
+/// Routes of one page.
+const ROWS_MAX: usize = 100;
+/// A change from which on it is called one.
+const CHANGE_MIN: f64 = 0.1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    Route,
+    Calls,
+    Errors,
+    Cpu,
+    P50,
+    P95,
+    P99,
+    Queue,
+    Waits,
+    P95Change,
+    CpuChange,
+}
+
+/// (column, its key in links, its heading, what it says).
+const COLUMNS: [(Column, &str, &str, &str); 11] = [
+    (Column::Route, "route", "Route", "as the application calls it, else by its path"),
+    (Column::Calls, "calls", "Calls", "since the start"),
+    (Column::Errors, "errors", "Errors", "answers with a status of 500 or above"),
+    (Column::Cpu, "cpu", "Total CPU", "in workers, rollbacks included"),
+    (Column::P50, "p50", "p50", "half of its requests were not slower"),
+    (Column::P95, "p95", "p95", "95 of 100 requests were not slower"),
+    (Column::P99, "p99", "p99", "99 of 100 requests were not slower"),
+    (Column::Queue, "queue", "Queue", "mean time until a worker took it"),
+    (Column::Waits, "waits", "Waits", "mean time in which PHP waited for others"),
+    (Column::P95Change, "p95change", "p95 change", "of the last ten minutes"),
+    (Column::CpuChange, "cpuchange", "CPU change", "per request, of the last ten minutes"),
+];
+
+struct Row {
+    name: String,
+    calls: u64,
+    errors: u64,
+    cpu_ns: u64,
+    p50: u64,
+    p95: u64,
+    p99: u64,
+    queue_ns: u64,
+    waits_ns: u64,
+    change: Change,
+}
+
+impl Row {
+    fn new(name: &str, costs: &Costs, change: Change) -> Row {
+        let mean = |sum: u64| sum / costs.requests.max(1);
+        Row {
+            name: name.to_owned(),
+            calls: costs.requests,
+            errors: costs.errors(),
+            cpu_ns: costs.cpu.sum_ns(),
+            p50: costs.wall.quantile_ns(0.5),
+            p95: costs.wall.quantile_ns(0.95),
+            p99: costs.wall.quantile_ns(0.99),
+            queue_ns: mean(costs.queue.sum_ns()),
+            waits_ns: mean(costs.waiting_ns),
+            change,
+        }
+    }
+
+    /// Largest first; what cannot be said is last.
+    fn compare(&self, other: &Row, by: Column) -> Ordering {
+        let by_name = || self.name.cmp(&other.name);
+        let known = |of: Option<f64>| of.unwrap_or(f64::NEG_INFINITY);
+        let number = |row: &Row| match by {
+            Column::Calls => row.calls,
+            Column::Errors => row.errors,
+            Column::P50 => row.p50,
+            Column::P95 => row.p95,
+            Column::P99 => row.p99,
+            Column::Queue => row.queue_ns,
+            Column::Waits => row.waits_ns,
+            _ => row.cpu_ns,
+        };
+        let ordering = match by {
+            Column::Route => by_name(),
+            Column::P95Change => known(other.change.p95).total_cmp(&known(self.change.p95)),
+            Column::CpuChange => known(other.change.cpu).total_cmp(&known(self.change.cpu)),
+            _ => number(other).cmp(&number(self)),
+        };
+        ordering.then_with(by_name)
+    }
+}
+
+/// What of the table was asked for.
+struct Asked {
+    sort: (Column, &'static str),
+    is_reversed: bool,
+    base: Base,
+    find: String,
+    first: usize,
+}
+
+impl Asked {
+    fn of(view: &View) -> Asked {
+        let get = |name| view.query.get(name).unwrap_or_default();
+        let key = get("sort");
+        let known = COLUMNS.iter().find(|(_, known, ..)| *known == key);
+        let (column, key, ..) = known.unwrap_or(&COLUMNS[3]);
+        Asked {
+            sort: (*column, key),
+            is_reversed: get("order") == "up",
+            base: Base::of_key(&get("than")),
+            find: get("find"),
+            first: get("from").parse().unwrap_or(0),
+        }
+    }
+
+    /// The same table, but for what `pairs` say.
+    fn link(&self, pairs: &[(&str, &str)]) -> String {
+        let order = if self.is_reversed { "up" } else { "" };
+        let own = [
+            ("sort", self.sort.1),
+            ("order", order),
+            ("than", self.base.key()),
+            ("find", self.find.as_str()),
+        ];
+        let changed = |name: &str| pairs.iter().any(|(other, _)| *other == name);
+        let kept = own.into_iter().filter(|(name, value)| !changed(name) && !value.is_empty());
+        let all: Vec<_> =
+            kept.chain(pairs.iter().copied().filter(|(_, v)| !v.is_empty())).collect();
+        link("/routes", &all)
+    }
+}
+
+pub(super) fn show(view: &View) -> Shown {
+    let Some(insight) = &view.sources.insight else {
+        return Shown::new("Routes", html! { h1 { "Routes" } (nothing(NOT_MEASURED)) });
+    };
+    let asked = Asked::of(view);
+    let changes = view.sources.comparisons.get(asked.base, view.sources, view.now);
+    let (mut rows, beyond) = {
+        let figures = insight.figures();
+        let rows = figures.routes().filter(|(name, _)| name.contains(&asked.find));
+        let rows = rows.map(|(name, route)| Row::new(name, &route.costs, changes.of(name)));
+        (rows.collect::<Vec<_>>(), figures.routes_used().1)
+    };
+    rows.sort_by(|a, b| a.compare(b, asked.sort.0));
+    if asked.is_reversed {
+        rows.reverse();
+    }
+    let main = html! {
+        h1 { "Routes" }
+        form.filter action="/routes" {
+            input type="hidden" name="sort" value=(asked.sort.1);
+            input type="hidden" name="than" value=(asked.base.key());
+            label { "Only those with " input type="search" name="find" value=(asked.find); }
+            button { "Show" }
+        }
+        (part("table", "", &table(&rows, &asked, &changes.why_not)))
+        @if beyond > 0 {
+            p.faint {
+                (human::count(beyond)) " requests had routes beyond those that are told apart; they are in (other)."
+            }
+        }
+    };
+    Shown::new("Routes", main)
+}
+
+fn table(rows: &[Row], asked: &Asked, why_not: &str) -> Markup {
+    if rows.is_empty() {
+        return nothing(if asked.find.is_empty() { "No requests yet." } else { "No such route." });
+    }
+    let most_cpu = rows.iter().map(|row| row.cpu_ns).max().unwrap_or(0) as f64;
+    let shown = rows.iter().skip(asked.first).take(ROWS_MAX);
+    html! {
+        p.choice {
+            "Changes of the last ten minutes against "
+            @for base in Base::ALL {
+                a href=(asked.link(&[("than", base.key())])) aria-current=[(base == asked.base).then_some("true")] {
+                    (base.name())
+                } " "
+            }
+            @if !why_not.is_empty() { span.faint { "(" (why_not) ")" } }
+        }
+        div.scroll tabindex="0" {
+            table.wide {
+                thead { tr { @for column in &COLUMNS { (heading(column, asked)) } } }
+                tbody {
+                    @for row in shown {
+                        tr {
+                            th scope="row" { (route_link(&row.name)) }
+                            td.number { (human::count(row.calls)) }
+                            td.number.bad[row.errors > 0] { (human::count(row.errors)) }
+                            td.number {
+                                (human::time(row.cpu_ns)) (bar("c-php", row.cpu_ns as f64, most_cpu))
+                            }
+                            @for ns in [row.p50, row.p95, row.p99, row.queue_ns, row.waits_ns] {
+                                td.number { (human::time(ns)) }
+                            }
+                            (change(row.change.p95))
+                            (change(row.change.cpu))
+                        }
+                    }
+                }
+            }
+        }
+        @if rows.len() > ROWS_MAX || asked.first > 0 {
+            p.more {
+                (asked.first + 1) " to " (rows.len().min(asked.first + ROWS_MAX)) " of " (rows.len()) ". "
+                @if asked.first > 0 {
+                    @let from = asked.first.saturating_sub(ROWS_MAX).to_string();
+                    a href=(asked.link(&[("from", &from)])) { "Before" } " "
+                }
+                @if rows.len() > asked.first + ROWS_MAX {
+                    a href=(asked.link(&[("from", &(asked.first + ROWS_MAX).to_string())])) { "Next" }
+                }
+            }
+        }
+    }
+}
+
+fn heading(column: &(Column, &'static str, &str, &str), asked: &Asked) -> Markup {
+    let (column, key, name, says) = *column;
+    let is_sorted = column == asked.sort.0;
+    let order = if is_sorted && !asked.is_reversed { "up" } else { "" };
+    // A route's name goes up where figures go down.
+    let goes_up = asked.is_reversed != (column == Column::Route);
+    html! {
+        th scope="col" title=(says) class=(if column == Column::Route { "" } else { "number" })
+            aria-sort=[is_sorted.then_some(if goes_up { "ascending" } else { "descending" })] {
+            a href=(asked.link(&[("sort", key), ("order", order)])) {
+                (name) @if is_sorted { span aria-hidden="true" { (if goes_up { " ▲" } else { " ▼" }) } }
+            }
+        }
+    }
+}
+
+/// What has become slower or dearer is said in a colour, and by its sign.
+pub(super) fn change(of: Option<f64>) -> Markup {
+    html! {
+        @match of {
+            None => td.number.faint { "–" },
+            Some(change) => td.number.bad[change >= CHANGE_MIN].good[change <= -CHANGE_MIN] {
+                (format!("{:+.0} %", change * 100.0).replace('-', "−").replace("+0 %", "0 %").replace("−0 %", "0 %"))
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::change;
+
+    #[test]
+    fn changes_say_which_way_they_go() {
+        for (of, expected) in [
+            (None, "<td class=\"number faint\">–</td>"),
+            (Some(0.5), "<td class=\"number bad\">+50 %</td>"),
+            (Some(-0.25), "<td class=\"number good\">−25 %</td>"),
+            (Some(-0.001), "<td class=\"number\">0 %</td>"),
+        ] {
+            assert_eq!(change(of).into_string(), expected);
+        }
+    }
+}

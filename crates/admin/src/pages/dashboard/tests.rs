@@ -1,0 +1,358 @@
+use super::{NOT_MEASURED, is_live, page_of};
+use crate::query::{Query, link};
+use crate::{Host, Sources};
+use samovar_insight::export::exposition::Exposition;
+use samovar_insight::store::EventKind;
+use samovar_insight::{
+    Batch, Entry, Finished, Insight, Limits, Model, Numbers, Wait, WaitKind, intake,
+};
+use samovar_profile::{At, Options, Profiles, Sample};
+use samovar_spy::profile::Weight;
+use samovar_spy::{Activity, Frame, Function};
+use samovar_wire::Status;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+const MS: u64 = 1_000_000;
+const EVIL: &str = "\"'><script>alert(1)</script>";
+const LINK: &str = "javascript:alert(1)";
+
+/// A server that says this of itself.
+struct Says(Value, Option<Arc<Profiles>>);
+
+impl Host for Says {
+    fn status(&self) -> Status {
+        serde_json::from_value(self.0.clone()).expect("a status")
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        let why = self.0["not_ready"].as_str();
+        why.map_or(Ok(()), |why| Err(why.to_owned()))
+    }
+
+    fn metrics(&self, _page: &mut Exposition) {}
+
+    fn profiles(&self) -> Option<Arc<Profiles>> {
+        self.1.clone()
+    }
+}
+
+/// Sources with these figures, brought now.
+fn sources(status: Value, batch: &Batch, routes_max: usize) -> Sources {
+    let (front, outlet) = intake();
+    let limits = Limits { routes_max, slow_ns: 100 * MS };
+    let insight = Insight::start(outlet, limits, None).expect("a thread");
+    // Figures of the running second are not shown yet.
+    insight.figures().take(batch, samovar_insight::now() - 2);
+    insight.event(EventKind::Unknown, EVIL.to_owned());
+    drop(front);
+    insight.finish();
+    Sources::new(Box::new(Says(status, None)), Some(Arc::new(insight)))
+}
+
+fn show(sources: &Sources, address: &str) -> String {
+    let (path, query) = address.split_once('?').unwrap_or((address, ""));
+    let page = page_of(path).unwrap_or_else(|| panic!("{path}"));
+    let query = Query::new(query);
+    let view = super::View { sources, query: &query, now: samovar_insight::now() };
+    let shown = (page.show)(&view);
+    let around = crate::frame::Around {
+        title: &shown.title,
+        path: page.of,
+        address,
+        is_live: is_live(path),
+        now: view.now,
+    };
+    crate::frame::page(&around, &shown.main).into_string()
+}
+
+fn status(text: &str) -> Value {
+    let finding =
+        json!({"kind": text, "action": text, "what": text, "where": text, "advice": text});
+    json!({
+        "version": text, "listen": [text], "not_ready": text,
+        "workers": [{"pid": 1, "state": text, "model": text}],
+        "consoles": [{"name": text, "state": text}],
+        "image": {"mode": text, "refork_reasons": {text: 1}, "findings": [finding]},
+    })
+}
+
+fn report(entries: &[Entry]) -> Vec<u8> {
+    entries.iter().flat_map(Entry::encode).collect()
+}
+
+fn hostile(text: &str) -> Batch {
+    let report = report(&[
+        Entry::Route(text),
+        Entry::Wait(Wait { kind: WaitKind::Tcp, peer: text, times: 2, ns: 5 * MS }),
+        Entry::Timer { hits: 1, wall_ns: MS, user_ns: 1, system_ns: 1, tags: vec![(text, text)] },
+        Entry::Tag(text, text),
+        Entry::Place(text),
+    ]);
+    let numbers =
+        Numbers { status: 500, worker: 7, model: Model::Script, wall_ns: MS, ..Numbers::default() };
+    let mut batch = Batch::default();
+    let finished =
+        Finished { numbers, method: text, path: text, script: text, id: text, report: &report };
+    batch.put(&finished);
+    batch
+}
+
+#[test]
+fn text_from_outside_is_only_text() {
+    for text in [EVIL, LINK] {
+        let sources = sources(status(text), &hostile(text), 10);
+        let of_route = link("/route", &[("name", text)]);
+        let of_request = link("/request", &[("id", text)]);
+        let found = link("/routes", &[("find", text), ("sort", text), ("than", text)]);
+        let of_history = link("/history", &[("route", text), ("hours", text), ("to", text)]);
+        let addresses = [
+            "/",
+            "/routes",
+            "/requests",
+            "/workers",
+            "/image",
+            "/consoles",
+            "/history",
+            &of_route,
+            &of_request,
+            &found,
+            &of_history,
+        ];
+        for address in addresses {
+            let page = show(&sources, address);
+            for forbidden in ["<script>alert", "href=\"javascript:", "src=\"javascript:", "\"'>"] {
+                assert!(!page.contains(forbidden), "{address} has {forbidden}:\n{page}");
+            }
+            // One script, ours, from a file.
+            assert_eq!(page.matches("<script").count(), 1, "{address}");
+            assert!(!page.contains(" style=") && !page.contains(" onclick="), "{address}");
+        }
+        let request = show(&sources, &of_request);
+        assert!(request.contains("500") && request.contains("alert(1)"), "{request}");
+        assert!(show(&sources, "/").contains(&of_route), "links lead to the route");
+    }
+}
+
+#[test]
+fn without_figures_pages_say_so() {
+    let nobody = sources(json!({}), &Batch::default(), 10);
+    for (address, expected) in [
+        ("/", "No requests yet."),
+        ("/routes", "No requests yet."),
+        ("/requests", "No slow and no failed requests yet."),
+        ("/route?name=x", "No such route"),
+        ("/request?id=x", "No such request"),
+        ("/workers", "There are no workers."),
+        ("/image", "No application is booted ahead"),
+        ("/consoles", "There are none"),
+        ("/history", "There is no history"),
+        ("/profile", "profile.hertz is 0"),
+    ] {
+        let page = show(&nobody, address);
+        assert!(page.contains(expected), "{address}:\n{page}");
+    }
+    let unmeasured = Sources::new(Box::new(Says(json!({}), None)), None);
+    for address in ["/", "/routes", "/requests", "/route?name=x", "/request?id=x"] {
+        assert!(show(&unmeasured, address).contains(NOT_MEASURED), "{address}");
+    }
+}
+
+#[test]
+fn the_first_line_says_whether_it_is_well() {
+    let batch = Batch::default();
+    let page = show(&sources(json!({}), &batch, 1), "/");
+    assert!(page.contains("<h1 class=\"well\">It is well</h1>"), "{page}");
+    let page = show(&sources(json!({"not_ready": "no worker is up"}), &batch, 1), "/");
+    assert!(page.contains(">Not ready for requests: no worker is up</a></h1>"), "{page}");
+    let page = show(&sources(json!({}), &hostile("r"), 1), "/");
+    assert!(page.contains("100 % of the last minute's requests failed"), "{page}");
+}
+
+/// Requests to routes `r0` …, of which the higher take longer and are fewer.
+fn many(routes: u64) -> Batch {
+    let mut batch = Batch::default();
+    for n in 0..routes {
+        let name = format!("r{n}");
+        let report = report(&[Entry::Route(&name)]);
+        let numbers = Numbers {
+            status: 200,
+            worker: 7,
+            // The last is not in the same bucket as those before it.
+            wall_ns: (n + 1 + routes * u64::from(n + 1 == routes)) * 10_000,
+            cpu_ns: 1_000,
+            ..Numbers::default()
+        };
+        for _ in 0..=(routes - n) / 400 {
+            batch.put(&Finished { numbers, id: "x", report: &report, ..Finished::default() });
+        }
+    }
+    batch
+}
+
+fn rows(page: &str) -> Vec<String> {
+    let each = page.split("<a class=\"name\" href=\"/route?name=").skip(1);
+    each.map(|rest| rest.split('"').next().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn a_thousand_routes_are_shown_a_hundred_at_a_time() {
+    let sources = sources(json!({}), &many(1_000), 1_000);
+    let page = show(&sources, "/routes");
+    assert_eq!(rows(&page).len(), 100);
+    assert!(page.contains("1 to 100 of 1000. ") && page.contains(">Next</a>"), "{page}");
+    let last = show(&sources, "/routes?from=900");
+    assert_eq!(rows(&last).len(), 100);
+    assert!(last.contains("901 to 1000 of 1000. ") && !last.contains(">Next</a>"));
+    for (address, bytes_max) in [("/routes", 120_000), ("/", 260_000)] {
+        let bytes = show(&sources, address).len();
+        assert!(bytes < bytes_max, "{address} has {bytes} bytes");
+    }
+}
+
+#[test]
+fn routes_are_sorted_by_what_one_asks_for() {
+    let sources = sources(json!({}), &many(900), 1_000);
+    for (query, expected) in [
+        ("", "r0"),
+        ("?sort=p99", "r899"),
+        ("?sort=p50", "r899"),
+        ("?sort=p99&order=up", "r0"),
+        ("?sort=calls", "r0"),
+        ("?sort=calls&order=up", "r899"),
+        ("?sort=route&find=r77", "r77"),
+        ("?sort=p95&find=r89", "r899"),
+        ("?sort=p95change", "r0"),
+        ("?sort=nonsense&from=x", "r0"),
+    ] {
+        let page = show(&sources, &format!("/routes{query}"));
+        assert_eq!(rows(&page).first().map(String::as_str), Some(expected), "{query}");
+        assert_eq!(page.matches("aria-sort=").count(), 1, "{query}");
+    }
+    let page = show(&sources, "/routes?sort=p99&than=day");
+    assert!(page.contains("href=\"/routes?than=day&amp;sort=p99&amp;order=up\""), "{page}");
+}
+
+#[test]
+fn a_request_is_told_from_its_head_to_its_last_byte() {
+    let wait = |kind, peer, times, ns| Entry::Wait(Wait { kind, peer, times, ns });
+    let report = report(&[
+        Entry::Route("shop"),
+        wait(WaitKind::Lock, "sess_1", 1, 10 * MS),
+        wait(WaitKind::Tcp, "db:5432", 3, 40 * MS),
+        Entry::Place("App\\Shop::show() src/Shop.php:12"),
+    ]);
+    let numbers = Numbers {
+        status: 200,
+        worker: 42,
+        wall_ns: 200 * MS,
+        queue_ns: 20 * MS,
+        run_ns: 160 * MS,
+        cpu_ns: 30 * MS,
+        trace_id: [0xab; 16],
+        is_sampled: true,
+        ..Numbers::default()
+    };
+    let mut batch = Batch::default();
+    batch.put(&Finished {
+        numbers,
+        id: "req-1",
+        path: "/p/1",
+        report: &report,
+        method: "GET",
+        script: "",
+    });
+    let page = show(&sources(json!({}), &batch, 1), "/request?id=req-1");
+    let bar = |class: &str, x: &str, width: &str| {
+        format!("<rect class=\"{class}\" x=\"{x}\" y=\"0\" height=\"10\" width=\"{width}\">")
+    };
+    for expected in [
+        bar("c-queue", "0.0", "100.0"),
+        bar("c-wall", "100.0", "800.0"),
+        bar("c-php", "100.0", "150.0"),
+        // The longest wait is first.
+        bar("c-wait", "250.0", "200.0"),
+        bar("c-wait", "450.0", "50.0"),
+        bar("c-rest", "900.0", "100.0"),
+    ] {
+        assert!(page.contains(&expected), "{expected}:\n{page}");
+    }
+    for expected in ["tcp db:5432, 3 times", "src/Shop.php:12", "abababab", "/route?name=shop"] {
+        assert!(page.contains(expected), "{expected}:\n{page}");
+    }
+}
+
+/// What workers were seen at: each stack (the outermost call first) with its samples.
+fn seen(stacks: &[(&[&str], u64)]) -> Sources {
+    let profiles = Profiles::start(Options {
+        path: None,
+        bytes_max: 1 << 20,
+        keep: Duration::from_hours(1),
+        hertz: 49,
+        is_told: false,
+        trouble: Box::new(|trouble| panic!("{trouble}")),
+    });
+    let profiles = Arc::new(profiles.expect("a thread"));
+    for (names, samples) in stacks {
+        let frame = |name: &&str| {
+            let (class, file) = (String::new(), format!("/srv/{name}.php"));
+            Frame {
+                function: Arc::new(Function { class, name: (*name).to_owned(), file, line: 3 }),
+                line: 4,
+            }
+        };
+        let frames: Vec<_> = names.iter().rev().map(frame).collect();
+        let weight = Weight { samples: *samples, wall_ns: samples * 20 * MS, cpu_ns: samples * MS };
+        profiles.add(&Sample {
+            generation: 1,
+            model: Model::Script,
+            is_boot: false,
+            request: Some(("id", "/index.php", names[0])),
+            at: At::Php(&frames, &Activity::Running),
+            weight,
+        });
+    }
+    Sources::new(Box::new(Says(json!({}), Some(profiles))), None)
+}
+
+#[test]
+fn a_profile_is_boxes_and_a_table() {
+    let sources = seen(&[(&["/a", "render", "burn"], 60), (&["/a", "load"], 40), (&["/b"], 100)]);
+    let page = show(&sources, "/profile");
+    let shown = |text: &str| assert!(page.contains(text), "{text}:\n{page}");
+    shown("<option value=\"index.php /a\">");
+    shown("<title>burn — 1.2 s, 30.00 %, 60 samples</title>");
+    shown("data-name=\"load\"");
+    shown("<th class=\"name\" scope=\"row\">burn</th><td class=\"number\">30 %</td>");
+    let of_route = show(&sources, &link("/profile", &[("route", "index.php /b"), ("part", "cpu")]));
+    assert!(of_route.contains("100 ms of CPU time") && !of_route.contains("burn"), "{of_route}");
+    let waiting = show(&sources, "/profile?part=waiting");
+    assert!(waiting.contains("No worker was seen at that"), "{waiting}");
+    let nowhere = show(&sources, "/profile?route=nowhere&than=nonsense&minutes=x&generation=x");
+    assert!(nowhere.contains("routes that were seen: `index.php /a`"), "{nowhere}");
+    let reload = show(&sources, "/profile?than=reload");
+    assert!(reload.contains("no generation before"), "{reload}");
+}
+
+#[test]
+fn names_of_functions_are_only_text() {
+    let long = "x".repeat(5_000);
+    let sources = seen(&[(&[EVIL, "a\u{1b}[2J", &long], 10)]);
+    for address in ["/profile", &link("/profile", &[("route", EVIL), ("part", EVIL)])] {
+        let page = show(&sources, address);
+        assert!(!page.contains("<script>alert") && !page.contains('\u{1b}'), "{page}");
+        assert!(!page.contains(" style=") && !page.contains("\"'>"), "{page}");
+        assert_eq!(page.matches("<script").count(), 2, "both of ours, from files");
+    }
+}
+
+#[test]
+fn a_wide_profile_is_cut_to_what_a_page_takes() {
+    let names: Vec<_> = (0..3_000).map(|n| format!("function_{n}")).collect();
+    let stacks: Vec<_> = names.iter().map(|name| [&**name, "inner"]).collect();
+    let stacks: Vec<_> = stacks.iter().map(|stack| (&stack[..], 1)).collect();
+    let page = show(&seen(&stacks), "/profile");
+    assert!(page.matches("data-name=").count() <= 4_000, "boxes");
+    assert!(page.len() < 2_000_000, "{} bytes", page.len());
+}

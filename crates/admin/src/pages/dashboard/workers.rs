@@ -1,0 +1,86 @@
+//! `/workers`: who runs requests.
+
+use super::tables::{self, state_class};
+use super::{Shown, View};
+use crate::chart::bar;
+use crate::frame::{nothing, part, tile};
+use crate::human;
+use maud::{Markup, html};
+use samovar_wire::Status;
+
+/// Workers that are shown.
+const ROWS_MAX: usize = 1_000;
+
+pub(super) fn show(view: &View) -> Shown {
+    let status = view.sources.host.status();
+    let main = html! {
+        h1 { "Workers" }
+        (part("tiles", "", &tiles(&status)))
+        (part("table", "", &table(&status)))
+    };
+    Shown::new("Workers", main)
+}
+
+fn tiles(status: &Status) -> Markup {
+    html! {
+        (tables::by_state(status))
+        dl.tiles {
+            (tile("Workers", &human::count(status.workers.len() as u64), ""))
+            (tile("In flight", &human::count(status.front.in_flight), "requests"))
+            (tile("Queue", &human::count(status.front.queue_depth), "requests"))
+            (tile("Memory", &human::bytes(status.rss_bytes()), "shared pages counted for each"))
+            (tile("Replaced", &human::count(status.worker_restarts_total), "since the start"))
+            (tile("Requests run again", &human::count(status.front.retries_total), "because workers died"))
+        }
+    }
+}
+
+fn table(status: &Status) -> Markup {
+    if status.workers.is_empty() {
+        return nothing("There are no workers.");
+    }
+    let most = |of: fn(&samovar_wire::WorkerStatus) -> u64| {
+        status.workers.iter().map(of).max().unwrap_or(0) as f64
+    };
+    let (most_requests, most_memory) = (most(|w| w.requests), most(|w| w.rss_bytes));
+    html! {
+        div.scroll tabindex="0" {
+            table {
+                thead {
+                    tr {
+                        th.number scope="col" { "Process" }
+                        th.number scope="col" { "Cell" }
+                        th scope="col" { "State" }
+                        th scope="col" { "Model" }
+                        th.number scope="col" { "Requests" }
+                        th.bars scope="col" aria-hidden="true" {}
+                        th.number scope="col" { "Rollbacks" }
+                        th.number scope="col" { "Hot pages" }
+                        th.number scope="col" { "Memory" }
+                        th.bars scope="col" aria-hidden="true" {}
+                        th.number scope="col" { "Age" }
+                        th.number scope="col" { "Generation" }
+                    }
+                }
+                tbody {
+                    @for worker in status.workers.iter().take(ROWS_MAX) {
+                        tr {
+                            th.number scope="row" { (worker.pid) }
+                            td.number { (worker.cell) }
+                            td { i class={ "dot " (state_class(&worker.state)) } {} (worker.state) }
+                            td { (worker.model) }
+                            td.number { (human::count(worker.requests)) }
+                            td.bars { (bar("c-req", worker.requests as f64, most_requests)) }
+                            td.number { (human::count(worker.rollbacks)) }
+                            td.number { (human::count(worker.hot_pages.into())) }
+                            td.number { (human::bytes(worker.rss_bytes)) }
+                            td.bars { (bar("c-wall", worker.rss_bytes as f64, most_memory)) }
+                            td.number { (human::span(worker.age_seconds as u64)) }
+                            td.number { (worker.generation) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

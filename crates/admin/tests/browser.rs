@@ -1,0 +1,170 @@
+//! The dashboard as Chromium shows it: from the overview to a slow request, live, in both colours and on a phone.
+
+#[path = "browser/chromium.rs"]
+mod chromium;
+#[path = "../examples/demo/invented.rs"]
+mod invented;
+
+use chromium::Chromium;
+use invented::{Server, Shop};
+use samovar_admin::{Access, Admin};
+use serde_json::json;
+use std::net::TcpListener;
+
+/// Minutes that are invented: enough for a comparison with an hour ago.
+const MINUTES: u64 = 75;
+const PAGES: [&str; 11] = [
+    "/",
+    "/routes",
+    "/route?name=shop%5Flist",
+    "/requests",
+    "/profile",
+    "/profile?than=reload",
+    "/workers",
+    "/image",
+    "/consoles",
+    "/history",
+    "/history?route=shop%5Flist&hours=6",
+];
+const PHONE_WIDTH: u32 = 390;
+
+struct Dashboard {
+    _admin: Admin,
+    at: String,
+    _folder: tempfile::TempDir,
+}
+
+fn start() -> Dashboard {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let shop = Shop::open(&folder.path().join("history.sqlite"), MINUTES).expect("a shop");
+    shop.second(samovar_insight::now());
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let at = format!("http://{}", listener.local_addr().expect("bound"));
+    let (host, insight) = (Box::new(Server), Some(shop.insight()));
+    let admin = Admin::start(vec![listener], Access::default(), host, insight);
+    Dashboard { _admin: admin.expect("a thread"), at, _folder: folder }
+}
+
+#[test]
+fn one_comes_from_the_overview_to_a_slow_request() {
+    let (dashboard, mut browser) = (start(), Chromium::start());
+    browser.go(&dashboard.at, "Routes that take most CPU");
+    assert_eq!(browser.ask("document.querySelector('h1').innerText"), "It is well");
+    assert_eq!(browser.ask("document.querySelectorAll('figure.chart svg').length"), 6);
+    let reload = "document.querySelector('svg .event title').textContent.includes('took over')";
+    assert_eq!(browser.ask(reload), true, "events are drawn");
+
+    browser.follow("nav a[href='/routes']", "p95 change");
+    assert_eq!(browser.ask("document.querySelectorAll('tbody tr').length"), 11);
+    browser.follow("th a[href*='sort=p99']", "admin_report");
+    assert_eq!(browser.ask("document.querySelector('th[aria-sort]').innerText"), "p99 ▼");
+    let first = "document.querySelector('tbody th').innerText";
+    assert_eq!(browser.ask(first), "admin_report", "the slowest is first");
+
+    browser.follow("tbody th a", "How long requests took");
+    for text in ["10.0.0.5:5432", "Where the time goes", "The last 6 hours", "Timers"] {
+        browser.wait_for_text(text);
+    }
+    browser.follow("a[href^='/request?id=']", "Its time");
+    for text in ["in the queue", "CPU in PHP", "tcp 10.0.0.5:5432", "to the client"] {
+        browser.wait_for_text(text);
+    }
+    assert_eq!(browser.errors, Vec::<String>::new());
+}
+
+#[test]
+fn a_flame_graph_zooms_and_finds() {
+    let (dashboard, mut browser) = (start(), Chromium::start());
+    browser.go(&format!("{}/profile?generation=3", dashboard.at), "Functions");
+    assert_eq!(browser.ask("document.querySelectorAll('.flame svg > g').length"), 11);
+    let said = "document.querySelector('#said').innerText";
+    browser.wait_for("!document.querySelector('#tools').hidden");
+    let width = |name: &str| {
+        format!(
+            "Math.round(document.querySelector('.flame g[data-name=\"{name}\"] rect').getAttribute('width'))"
+        )
+    };
+    let narrow = browser.ask(&width("Prices::discounts")).as_u64().expect("a number");
+    assert!((300..400).contains(&narrow), "{narrow}");
+    let click = "document.querySelector('.flame g[data-name=\"Prices::discounts\"]')
+        .dispatchEvent(new MouseEvent('click', {bubbles: true}))";
+    browser.ask(click);
+    assert_eq!(browser.ask(&width("Prices::discounts")), 1200, "it fills the picture");
+    assert_eq!(browser.ask(&width("Kernel::handle")), 1200, "and so does who has called it");
+    let hidden =
+        "document.querySelector('.flame g[data-name=\"Router::match\"]').hasAttribute('hidden')";
+    assert_eq!(browser.ask(hidden), true);
+    let told = browser.ask(said);
+    assert!(told.as_str().is_some_and(|told| told.starts_with("Prices::discounts — ")), "{told}");
+    browser.click("#reset");
+    assert_eq!(browser.ask(&width("Prices::discounts")), narrow);
+    browser.ask("(find => { find.value = 'twig'; find.dispatchEvent(new Event('input')); })(document.querySelector('#find'))");
+    assert_eq!(browser.ask("document.querySelectorAll('.flame .found').length"), 2);
+    let told = browser.ask(said);
+    assert!(told.as_str().is_some_and(|told| told.contains("25.00 % in 2 boxes")), "{told}");
+    // Against the generation before: one function became dearer.
+    browser.go(&format!("{}/profile", dashboard.at), "Functions");
+    browser.ask("document.querySelector('select[name=than]').value = 'reload'");
+    browser.click(".ask button");
+    browser.wait_for_text("What became dearer");
+    assert_eq!(browser.ask("document.querySelector('tbody th').innerText"), "Prices::discounts");
+    let fill = browser.ask(
+        "document.querySelector('.flame g[data-name=\"Prices::discounts\"] rect').getAttribute('fill')",
+    );
+    assert!(fill.as_str().is_some_and(|fill| fill.starts_with("hsl(5,")), "red: {fill}");
+    assert_eq!(browser.errors, Vec::<String>::new());
+}
+
+#[test]
+fn a_page_is_live_until_one_pauses_it() {
+    let (dashboard, mut browser) = (start(), Chromium::start());
+    browser.go(&dashboard.at, "Routes that take most CPU");
+    browser.wait_for("document.querySelector('#live[data-state=live]')");
+    // What is on the page gives way to what is sent.
+    browser.ask("document.querySelector('#tiles dd').innerText = 'stale'");
+    browser.wait_for("document.querySelector('#tiles dd').innerText !== 'stale'");
+    browser.click("#live button");
+    assert_eq!(browser.ask("document.querySelector('#live').dataset.state"), "paused");
+    assert_eq!(browser.errors, Vec::<String>::new());
+    // Without the script, all is there all the same, but for the live part.
+    browser.tell("Network.enable", &json!({}));
+    browser.tell("Network.setBlockedURLs", &json!({"urls": ["*live.js"]}));
+    browser.go(&format!("{}/routes", dashboard.at), "Load again");
+    assert_eq!(browser.ask("document.querySelectorAll('tbody tr').length"), 11);
+    assert_eq!(browser.ask("document.querySelector('#live').children.length"), 0);
+}
+
+#[test]
+fn it_fits_a_phone_and_keeps_to_the_colours_one_likes() {
+    let (dashboard, mut browser) = (start(), Chromium::start());
+    let phone =
+        json!({"width": PHONE_WIDTH, "height": 844, "deviceScaleFactor": 1, "mobile": true});
+    browser.tell("Emulation.setDeviceMetricsOverride", &phone);
+    for page in PAGES {
+        browser.go(&format!("{}{page}", dashboard.at), "All times are UTC");
+        let width = browser.ask("document.documentElement.scrollWidth");
+        assert_eq!(width, PHONE_WIDTH, "{page} is as wide as the phone");
+        let unnamed = "[...document.querySelectorAll('svg:not([aria-hidden])')]
+            .filter(svg => svg.getAttribute('role') !== 'img' || !svg.getAttribute('aria-label')).length";
+        assert_eq!(browser.ask(unnamed), 0, "{page}: charts are named");
+        let headless = "[...document.querySelectorAll('table')]
+            .filter(table => !table.querySelector('thead th[scope=col]')).length";
+        assert_eq!(browser.ask(headless), 0, "{page}: tables have headings");
+    }
+    let mut grounds = Vec::new();
+    for scheme in ["light", "dark"] {
+        let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+        browser.tell("Emulation.setEmulatedMedia", &json!({"features": features}));
+        grounds.push(browser.ask("getComputedStyle(document.body).backgroundColor"));
+        let picture = browser.tell("Page.captureScreenshot", &json!({"format": "png"}));
+        assert!(picture["data"].as_str().is_some_and(|data| data.len() > 10_000));
+    }
+    assert_ne!(grounds[0], grounds[1]);
+    // The keyboard's first stop is the way past the menu.
+    for kind in ["rawKeyDown", "keyUp"] {
+        let key = json!({"type": kind, "key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9});
+        browser.tell("Input.dispatchKeyEvent", &key);
+    }
+    assert_eq!(browser.ask("document.activeElement.className"), "skip");
+    assert_eq!(browser.errors, Vec::<String>::new());
+}

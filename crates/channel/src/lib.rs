@@ -1,0 +1,36 @@
+//! supervisor ↔ template ↔ image process: what they say to each other, and how a template is told what it is for.
+//!
+//! A message is one JSON document in one datagram of a `SOCK_SEQPACKET` pair ([`Socket`]), with at most one descriptor
+//! beside it. Each end has a type that says which messages go which way:
+//!
+//! | from | to | says |
+//! |---|---|---|
+//! | supervisor | template | [`Order`] |
+//! | template, and image process | supervisor | [`Event`] |
+//! | template | image process | [`ImageOrder`] |
+//! | image process | template | [`ImageWord`] |
+//!
+//! The end of a channel is the end of who reads it: a template whose supervisor has closed stops its workers and
+//! leaves. With an order to fork comes the pipe that the process prints to, if it has one of its own.
+//!
+//! Before all that the supervisor starts the template with a [`Start`] in a sealed memory file: the numbers of the
+//! descriptors that it inherits, and the [`WorkerOptions`]. Nothing of it stands on the command line.
+//!
+//! JSON, because a message may come from a process that PHP has run in, or from another version's binary: what is not
+//! understood is an error that names it ([`Garbled`]). Nothing here is said per request.
+
+mod encoding;
+mod event;
+mod exit;
+mod options;
+mod order;
+mod socket;
+#[cfg(test)]
+mod tests;
+
+pub use encoding::{Garbled, LINE_BYTES_MAX, MESSAGE_BYTES_MAX, TooLong, decode, encode};
+pub use event::{Event, Finding, Image, ImageMode, ImageWord, Linking, LinkingState};
+pub use exit::EXIT_REPLACE;
+pub use options::{Boots, NoStart, START_BYTES_MAX, START_FLAG, Start, WorkerOptions};
+pub use order::{ConsoleOrder, ImageOrder, Order, Role, WorkerId};
+pub use socket::{Heard, ImageEnd, Socket, SupervisorEnd, TemplateEnd, TemplateImageEnd, pair};

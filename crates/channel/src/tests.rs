@@ -1,0 +1,372 @@
+//! Every message there is comes back as it went, whatever stands in it.
+
+use crate::*;
+use proptest::prelude::*;
+use samovar_ring::{Incarnation, WORKERS_MAX};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Short texts with all that a grammar may stumble over.
+fn text() -> impl Strategy<Value = String> {
+    proptest::collection::vec(
+        prop_oneof![
+            Just('\n'),
+            Just('\t'),
+            Just('\0'),
+            Just('"'),
+            Just('\\'),
+            Just('\u{85}'),
+            Just(' '),
+            Just('\u{2028}'),
+            Just('{'),
+            Just('…'),
+            any::<char>()
+        ],
+        0..60,
+    )
+    .prop_map(|chars| chars.into_iter().collect())
+}
+
+/// Texts of any length, of few characters that follow each other often.
+fn long_text() -> impl Strategy<Value = String> {
+    let run = (any::<char>(), 0..200usize).prop_map(|(c, often)| String::from_iter(vec![c; often]));
+    proptest::collection::vec(run, 0..8).prop_map(|runs| runs.concat())
+}
+
+/// As an event has it: one line.
+fn clean() -> impl Strategy<Value = String> {
+    text().prop_map(|text| text.replace(char::is_control, " "))
+}
+
+/// Names that the system allows, and need not be text.
+fn name() -> impl Strategy<Value = OsString> {
+    prop_oneof![
+        text().prop_map(OsString::from),
+        proptest::collection::vec(any::<u8>(), 0..60).prop_map(OsString::from_vec),
+    ]
+}
+
+fn path() -> impl Strategy<Value = PathBuf> {
+    name().prop_map(PathBuf::from)
+}
+
+fn worker() -> impl Strategy<Value = WorkerId> {
+    (0..WORKERS_MAX, 1..=Incarnation::MAX).prop_map(|(cell, life)| WorkerId {
+        cell,
+        life: Incarnation::new(life).expect("within its bounds"),
+    })
+}
+
+fn order() -> impl Strategy<Value = Order> {
+    let role = prop_oneof![Just(Role::Any), Just(Role::Boot), Just(Role::Script)];
+    let arguments = proptest::collection::vec(name(), 0..8);
+    let console = (any::<u32>(), text(), any::<usize>(), path(), path(), arguments).prop_map(
+        |(life, name, number, folder, script, arguments)| {
+            Order::Console(ConsoleOrder { life, name, number, folder, script, arguments })
+        },
+    );
+    prop_oneof![
+        (worker(), role).prop_map(|(worker, role)| Order::Fork { worker, role }),
+        console,
+        any::<(u32, u32)>().prop_map(|(looks, boot_looks)| Order::Ping { looks, boot_looks }),
+    ]
+}
+
+fn linking() -> impl Strategy<Value = Linking> {
+    let state = prop_oneof![
+        Just(LinkingState::Direct),
+        Just(LinkingState::Off),
+        Just(LinkingState::Refused)
+    ];
+    let numbers = (any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>());
+    (state, clean(), numbers).prop_map(|(state, why, (libraries, calls, loads, left))| Linking {
+        state,
+        why,
+        libraries,
+        calls,
+        loads,
+        left,
+    })
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let mode = prop_oneof![
+        Just(ImageMode::Shared),
+        Just(ImageMode::Resident),
+        Just(ImageMode::Worker),
+        Just(ImageMode::Script)
+    ];
+    let image = (mode, any::<u64>(), any::<u64>(), any::<u64>(), 0..1_000_000_000u32).prop_map(
+        |(mode, bytes, regions, seconds, ns)| {
+            Event::Image(Image { mode, bytes, regions, boot: Duration::new(seconds, ns) })
+        },
+    );
+    let finding = (clean(), clean(), clean(), clean(), clean()).prop_map(
+        |(kind, action, what, place, advice)| {
+            Event::Finding(Finding { kind, action, what, place, advice })
+        },
+    );
+    let (pid, status) = (any::<i32>(), any::<i32>());
+    prop_oneof![
+        (clean(), any::<bool>(), linking()).prop_map(|(php, resident, linking)| Event::Ready {
+            php,
+            resident,
+            linking
+        }),
+        (worker(), pid).prop_map(|(worker, pid)| Event::Forked { worker, pid }),
+        (worker(), pid, status).prop_map(|(worker, pid, status)| Event::Died {
+            worker,
+            pid,
+            status
+        }),
+        (worker(), clean()).prop_map(|(worker, why)| Event::Failed { worker, why }),
+        Just(Event::BootFailed),
+        Just(Event::Pong),
+        image,
+        finding,
+        (any::<u32>(), pid).prop_map(|(life, pid)| Event::ConsoleForked { life, pid }),
+        (any::<u32>(), clean()).prop_map(|(life, why)| Event::ConsoleFailed { life, why }),
+        (pid, status).prop_map(|(pid, status)| Event::ConsoleDied { pid, status }),
+    ]
+}
+
+fn options() -> impl Strategy<Value = WorkerOptions> {
+    let paths = (path(), proptest::option::of(path()), proptest::option::of(path()));
+    let more = (proptest::option::of(path()), proptest::option::of(path()), text(), text());
+    let lists = (
+        proptest::collection::vec(text(), 0..4),
+        proptest::collection::btree_map(text(), text(), 0..4),
+    );
+    let numbers = (any::<u64>(), any::<usize>(), any::<usize>(), any::<u64>());
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    (paths, more, lists, numbers, flags).prop_map(|(paths, more, lists, numbers, flags)| {
+        WorkerOptions {
+            app: paths.1,
+            checkpoint_after: paths.2,
+            checkpoint_resume: more.0,
+            php_ini: more.1,
+            sapi_name: more.2,
+            server_software: more.3,
+            warmup: lists.0,
+            define: lists.1,
+            growth_bytes_max: numbers.0,
+            rollback_every: numbers.1,
+            tasks_max: numbers.2,
+            task_stack_bytes: numbers.3,
+            boots: if flags.0 { Boots::Once } else { Boots::Never },
+            frankenphp: flags.1,
+            json_log: flags.2,
+            debug_log: flags.3,
+            ..WorkerOptions::bare(paths.0)
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn orders_come_back_as_they_went(order in order()) {
+        // Names of bytes take four times their room.
+        if let Ok(bytes) = encode(&order) {
+            prop_assert_eq!(decode::<Order>(&bytes), Ok(order));
+        }
+    }
+
+    #[test]
+    fn events_come_back_as_they_went(event in event()) {
+        let bytes = encode(&event).expect("every event fits");
+        prop_assert_eq!(decode::<Event>(&bytes), Ok(event));
+    }
+
+    #[test]
+    fn an_event_fits_and_is_one_line_whatever_its_texts_are(
+        texts in proptest::array::uniform5(long_text())
+    ) {
+        let [kind, action, what, place, advice] = texts;
+        let finding = Finding { kind, action, what, place, advice };
+        let bytes = encode(&Event::Finding(finding)).expect("every event fits");
+        let Ok(Event::Finding(heard)) = decode(&bytes) else { panic!("{bytes:?}") };
+        for text in [heard.kind, heard.action, heard.what, heard.place, heard.advice] {
+            prop_assert!(text.len() <= LINE_BYTES_MAX && !text.contains(char::is_control));
+        }
+    }
+
+    #[test]
+    fn garbage_is_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        prop_assert!(decode::<Order>(&bytes).is_err());
+        prop_assert!(decode::<Event>(&bytes).is_err());
+        prop_assert!(decode::<ImageOrder>(&bytes).is_err());
+        prop_assert!(decode::<ImageWord>(&bytes).is_err());
+    }
+}
+
+proptest! {
+    // Many texts each.
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn a_start_comes_back_as_it_went(options in options(), parent in any::<i32>()) {
+        let start = Start { parent, channel: 3, ring: 4, bell: 5, shared: 6, options };
+        let file = start.seal().expect("a memory file");
+        prop_assert_eq!(Start::read(file).expect("it was just written"), start);
+    }
+}
+
+fn finding(what: &str) -> Event {
+    Event::Finding(Finding { what: what.to_owned(), ..Finding::default() })
+}
+
+fn heard(event: &Event) -> Event {
+    decode(&encode(event).expect("every event fits")).expect("it was just encoded")
+}
+
+#[test]
+fn a_text_that_is_too_long_is_cut_and_says_so() {
+    let longest = "x".repeat(LINE_BYTES_MAX);
+    assert_eq!(heard(&finding(&longest)), finding(&longest), "nothing is cut that fits");
+    let cut = format!("{}…", "x".repeat(LINE_BYTES_MAX - 3));
+    assert_eq!(heard(&finding(&format!("{longest}x"))), finding(&cut));
+    // Never within a character.
+    let cut = format!("{}…", "é".repeat(198));
+    assert_eq!(heard(&finding(&"é".repeat(201))), finding(&cut));
+    assert_eq!(heard(&finding("a\tb\nc\0d")), finding("a b c d"));
+}
+
+#[test]
+fn the_longest_event_fits() {
+    let text = "\\\"".repeat(LINE_BYTES_MAX);
+    let event = Event::Finding(Finding {
+        kind: text.clone(),
+        action: text.clone(),
+        what: text.clone(),
+        place: text.clone(),
+        advice: text,
+    });
+    assert!(encode(&event).is_ok());
+}
+
+fn console(argument: &str) -> Order {
+    Order::Console(ConsoleOrder {
+        life: 7,
+        name: "mail".into(),
+        number: 2,
+        folder: "/app".into(),
+        script: "/app/bin/console".into(),
+        arguments: vec![argument.into()],
+    })
+}
+
+#[test]
+fn an_order_that_is_too_long_is_refused() {
+    let frame = encode(&console("")).expect("a short order").len();
+    let longest = console(&"x".repeat(MESSAGE_BYTES_MAX - frame));
+    let bytes = encode(&longest).expect("it just fits");
+    assert_eq!(decode(&bytes), Ok(longest));
+    let error = encode(&console(&"x".repeat(MESSAGE_BYTES_MAX - frame + 1)));
+    assert_eq!(error, Err(TooLong { bytes: MESSAGE_BYTES_MAX + 1 }));
+}
+
+#[test]
+fn what_is_not_understood_is_named() {
+    for (text, why) in [
+        ("", "EOF"),
+        ("fork 3 7 any", "expected value"),
+        (r#"{"dance":{}}"#, "unknown variant `dance`"),
+        (r#"{"fork":{"worker":{"cell":4096,"life":1},"role":"any"}}"#, "4096 cells, not 4096"),
+        (r#"{"fork":{"worker":{"cell":1,"life":0},"role":"any"}}"#, "0 numbers no worker"),
+        (r#"{"fork":{"worker":{"cell":1,"life":99999999},"role":"any"}}"#, "numbers no worker"),
+        (r#"{"fork":{"worker":{"cell":1,"life":1},"role":"dance"}}"#, "unknown variant `dance`"),
+        (r#"{"fork":{"worker":{"cell":-1,"life":1},"role":"any"}}"#, "invalid value"),
+        (r#"{"ping":{"looks":1,"boot_looks":1}}{"ping":{}}"#, "trailing characters"),
+        (r#"{"console":{"life":1,"name":"a","number":1,"folder":"/"}}"#, "missing field `script`"),
+    ] {
+        let error = decode::<Order>(text.as_bytes()).expect_err(text).to_string();
+        assert!(error.contains(why) && error.ends_with(&format!("`{text}`")), "{text}: {error}");
+    }
+}
+
+#[test]
+fn modes_come_back_as_they_went_and_an_unknown_one_is_not_shared() {
+    for word in ["shared", "resident", "worker", "script"] {
+        assert_eq!(ImageMode::of(word).word(), word);
+        assert_eq!(ImageMode::of(word).is_shared(), ["shared", "resident"].contains(&word));
+    }
+    assert_eq!(ImageMode::of("dance"), ImageMode::Script);
+}
+
+#[test]
+fn a_descriptor_travels_with_a_message() {
+    let (supervisor, template): (SupervisorEnd, TemplateEnd) = pair().expect("sockets");
+    let (mut pipe, output) = std::io::pipe().expect("a pipe");
+    supervisor.send_now(&console("x"), Some(output.as_fd())).expect("room");
+    drop(output);
+    let Ok(Heard::Message(order, Some(passed))) = template.hear() else { panic!("no descriptor") };
+    assert_eq!(order, console("x"));
+    File::from(passed).write_all(b"through").expect("the other end is there");
+    let mut text = String::new();
+    pipe.read_to_string(&mut text).expect("its end");
+    assert_eq!(text, "through");
+}
+
+#[test]
+fn an_end_is_told_from_silence() {
+    let (supervisor, template): (SupervisorEnd, TemplateEnd) = pair().expect("sockets");
+    assert!(matches!(supervisor.hear_now(), Ok(None)));
+    template.send(&Event::Pong).expect("room");
+    assert!(matches!(supervisor.hear_now(), Ok(Some(Heard::Message(Event::Pong, None)))));
+    drop(template);
+    assert!(matches!(supervisor.hear_now(), Ok(Some(Heard::End))));
+    let (supervisor, template): (SupervisorEnd, TemplateEnd) = pair().expect("sockets");
+    supervisor.send_now(&Order::Ping { looks: 1, boot_looks: 1 }, None).expect("room");
+    drop(template);
+    assert!(matches!(supervisor.hear(), Ok(Heard::End)), "closed with something unread");
+}
+
+/// As a process that has gone mad may.
+#[test]
+fn what_is_no_message_is_heard_as_such() {
+    let (supervisor, template): (SupervisorEnd, TemplateEnd) = pair().expect("sockets");
+    let say = |bytes: &[u8]| {
+        rustix::net::send(&template, bytes, rustix::net::SendFlags::empty()).expect("room");
+    };
+    say(b"\xff\x00forked");
+    say(&vec![b' '; MESSAGE_BYTES_MAX + 1]);
+    template.send(&Event::Pong).expect("room");
+    let Ok(Heard::Garbled(garbled)) = supervisor.hear() else { panic!("it is none") };
+    assert!(garbled.to_string().contains("forked"), "{garbled}");
+    let Ok(Heard::Garbled(garbled)) = supervisor.hear() else { panic!("it is none") };
+    assert!(garbled.to_string().contains("longer than 8192 bytes"), "{garbled}");
+    assert!(matches!(supervisor.hear(), Ok(Heard::Message(Event::Pong, None))), "it goes on");
+}
+
+#[test]
+fn nobody_waits_for_one_who_does_not_read() {
+    let (supervisor, _template): (SupervisorEnd, TemplateEnd) = pair().expect("sockets");
+    let full = (0..100_000)
+        .find_map(|_| supervisor.send_now(&Order::Ping { looks: 1, boot_looks: 1 }, None).err());
+    assert_eq!(full.map(|error| error.kind()), Some(std::io::ErrorKind::WouldBlock));
+}
+
+#[test]
+fn a_start_that_is_sealed_cannot_be_written() {
+    let options = WorkerOptions::bare("/srv".into());
+    let mut start = Start { parent: 1, channel: 3, ring: 4, bell: 5, shared: 6, options };
+    let file = start.seal().expect("a memory file");
+    assert!(start.arguments(&file).contains(&"/srv".into()));
+    assert!(File::from(file).write_all(b"x").is_err());
+    start.options.warmup = vec!["x".repeat(1 << 20); 3];
+    assert!(start.seal().expect_err("too long").to_string().contains("at most 2097152"));
+}
+
+#[test]
+fn a_start_of_another_version_is_an_error() {
+    let flags = rustix::fs::MemfdFlags::CLOEXEC;
+    let mut file = File::from(rustix::fs::memfd_create("test", flags).expect("a memory file"));
+    file.write_all(br#"{"parent":1,"channel":3,"ring":4,"bell":5,"options":{}}"#).expect("room");
+    let error = Start::read(file.into()).expect_err("it says nothing").to_string();
+    assert!(error.contains("missing field"), "{error}");
+}

@@ -1,0 +1,185 @@
+//! Whole command lines in, what they ask for or what is wrong out.
+
+use super::command::command;
+use super::*;
+use samovar_config::Settings;
+use std::path::Path;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+fn parse_line(line: &str) -> Result<Invocation, Early> {
+    parse_from(line.split_whitespace(), Sources::new(ROOT))
+}
+
+fn serve_line(line: &str) -> Settings {
+    match parse_line(line) {
+        Ok(Invocation::Serve { settings, .. }) => *settings,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+fn wrong(line: &str) -> String {
+    match parse_line(line) {
+        Err(Early::Wrong(text)) => text,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+fn help_text(line: &str) -> String {
+    match parse_line(line) {
+        Err(Early::Help(help)) => help.to_string(),
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+#[test]
+fn the_commands_are_sound() {
+    command().debug_assert();
+}
+
+#[test]
+fn serve_takes_a_path_and_every_setting() {
+    let settings = serve_line(
+        "samovar serve src -l :80 --listen [::1]:81,a:82 -w 3 -d a=b,c -d x=1 --access-log - \
+         --static-files false --idle-timeout 5s --php-binary 8.2",
+    );
+    assert_eq!(settings.root, Path::new(ROOT).join("src"));
+    let listen: Vec<_> = settings.listen.iter().map(ToString::to_string).collect();
+    assert_eq!(listen, ["0.0.0.0:80", "[::1]:81", "a:82"]);
+    assert_eq!((settings.workers.max, settings.static_files), (3, false));
+    assert_eq!(settings.php["a"], "b,c");
+    assert_eq!(settings.php["x"], "1");
+    assert_eq!(settings.timeouts.idle.as_secs(), 5);
+}
+
+#[test]
+fn a_bare_switch_takes_no_word_for_its_value() {
+    let settings = serve_line("samovar serve --allow-root src");
+    assert_eq!((settings.allow_root, settings.root), (true, Path::new(ROOT).join("src")));
+    assert!(!serve_line("samovar serve --allow-root --allow-root=false").allow_root);
+    assert!(!serve_line("samovar serve").allow_root);
+}
+
+#[test]
+fn the_last_of_a_repeated_flag_holds() {
+    assert_eq!(serve_line("samovar serve -w 3 --workers 4").workers.max, 4);
+}
+
+#[test]
+fn status_reload_and_stop() {
+    let check = |line: &str, expected: &str| {
+        assert_eq!(format!("{:?}", parse_line(line).unwrap()), expected);
+    };
+    check("samovar status", "Status { json: false, control: None }");
+    check(
+        "samovar status --json --json --control /a.sock",
+        "Status { json: true, control: Some(\"/a.sock\") }",
+    );
+    check(
+        "samovar reload --control /a",
+        "Reload { control: Some(\"/a\"), options: ReloadOptions { force: false, probe: None } }",
+    );
+    check(
+        "samovar reload --force --probe /x --probe /health?a=b --force",
+        "Reload { control: None, options: ReloadOptions { force: true, probe: Some(\"/health?a=b\") } }",
+    );
+    check("samovar stop", "Stop { control: None }");
+    check("samovar stop --control=/a --control=/b", "Stop { control: Some(\"/b\") }");
+    let sources = Sources::new(ROOT).envs([("SAMOVAR_CONTROL", "/c.sock")]);
+    let stop = parse_from(["samovar", "stop"], sources).unwrap();
+    assert_eq!(format!("{stop:?}"), "Stop { control: Some(\"/c.sock\") }");
+}
+
+#[test]
+fn wrong_lines() {
+    let check = |line: &str, message: &str, hint: &str| {
+        assert_eq!(wrong(line), format!("samovar: {message}\nhint: {hint}"), "{line}");
+    };
+    let more = "samovar --help and samovar serve --help say more";
+    check("samovar serve --worker 1", "unknown flag `--worker`", "did you mean `--workers`?");
+    check("samovar serve --define a=1", "unknown flag `--define`", "it is called `--php` now");
+    check(
+        "samovar serve --php 8.2",
+        "`--php 8.2` is not allowed",
+        "`--php` takes `key=value` of an ini directive, such as `memory_limit=256M`; \
+         `8.2` is for `--php-binary`",
+    );
+    check("samovar serve --qqq", "unknown flag `--qqq`", more);
+    check("samovar srve", "unknown command `srve`", "did you mean `serve`?");
+    check("samovar qqq", "unknown command `qqq`", more);
+    check(
+        "samovar serve -w",
+        "`--workers <N|MIN..MAX>` takes a value",
+        "`--workers` takes `auto`, a whole number from 1 to 1024, or a range of two such as `2..64`",
+    );
+    check(
+        "samovar reload --probe health",
+        "`--probe <TARGET>` cannot be `health`",
+        "it takes a path with its query, such as `/` or `/health?full=1`",
+    );
+    check("samovar serve --config", "`--config <FILE>` takes a value", more);
+    check(
+        "samovar spy",
+        "which process?",
+        "samovar spy PID, or samovar spy --all for those of this machine",
+    );
+    check(
+        "samovar spy php",
+        "`[PID]...` cannot be `php`",
+        "it takes the number of a process, as ps shows it",
+    );
+    check(
+        "samovar spy 1 --duration 2d",
+        "`--duration <TIME>` cannot be `2d`",
+        "it takes a time up to 24h, such as `30s`, `500ms` or `2m`",
+    );
+    check(
+        "samovar spy 1 --format png",
+        "`--format <FORMAT>` cannot be `png`",
+        "it takes svg, pprof, speedscope or collapsed",
+    );
+    check("samovar stop now", "`now` is one argument too many", more);
+    check(
+        "samovar serve --workers none",
+        "`--workers none` is not allowed",
+        "`--workers` takes `auto`, a whole number from 1 to 1024, or a range of two such as `2..64`",
+    );
+    check(
+        "samovar serve nowhere",
+        "`nowhere` does not exist",
+        "name the folder to serve, or a `.php` file in it that answers",
+    );
+}
+
+#[test]
+fn all_problems_are_told() {
+    let text = wrong("samovar serve --workers 0 --log-level loud");
+    assert_eq!(text.lines().filter(|line| line.starts_with("samovar: ")).count(), 2, "{text}");
+}
+
+#[test]
+fn two_paths_are_one_too_many() {
+    assert_eq!(
+        wrong("samovar serve src tests").lines().next(),
+        Some("samovar: `tests` is one argument too many"),
+    );
+}
+
+#[test]
+fn help_names_every_setting() {
+    let (short, long) = (help_text("samovar serve -h"), help_text("samovar serve --help"));
+    for setting in SETTINGS {
+        let flag = if setting.positional {
+            format!("[{}]", setting.value)
+        } else if setting.bare {
+            format!("--{}[=<{}>]", setting.flag, setting.value)
+        } else {
+            format!("--{} <{}>", setting.flag, setting.value)
+        };
+        assert!(short.contains(&flag), "{flag} in -h");
+        assert!(long.contains(&flag), "{flag} in --help");
+        assert!(long.contains(&setting.env()), "{flag}: the variable in --help");
+    }
+    assert!(help_text("samovar").contains("Examples:"));
+    assert!(help_text("samovar --version").starts_with("samovar "));
+}

@@ -1,0 +1,296 @@
+//! `samovar check`: would a server start with these settings? Looks at all that `serve` needs, starts nothing and changes
+//! nothing.
+//!
+//! Started by root it becomes the settings' user on the way, as the server would, and looks at files as that user.
+
+use crate::serve::listen::{bind_hint, socket_hint};
+use crate::serve::{operators, ways};
+use crate::{binary, rights, terminal};
+use anyhow::Result;
+use rustix::fs::{Access, access};
+use samovar_config::{AccessLog, Listen, Listener, Place, Problems, Settings, Sources};
+use samovar_front::{Bound, Tls, ValidSettings, listeners};
+use samovar_insight::export::otlp::Exporter;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::net::{ToSocketAddrs as _, UdpSocket};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Wrong flags or settings, as for `serve`.
+const EXIT_SETTINGS: u8 = 2;
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Level {
+    Ok,
+    /// A server would start, perhaps not as it was meant.
+    Warning,
+    /// None would.
+    Error,
+}
+
+#[derive(Debug, Serialize)]
+struct Finding {
+    level: Level,
+    /// What was looked at: a word.
+    about: &'static str,
+    text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    ok: bool,
+    findings: Vec<Finding>,
+}
+
+impl Report {
+    fn add(&mut self, level: Level, about: &'static str, text: impl Into<String>) {
+        let text: String = text.into();
+        // The messages of `serve` have their hint on a line of its own.
+        let (text, hint) = match text.split_once("\nhint: ") {
+            Some((text, hint)) => (text.to_owned(), Some(hint.to_owned())),
+            None => (text, None),
+        };
+        self.findings.push(Finding { level, about, text, hint });
+    }
+
+    fn take(&mut self, about: &'static str, result: Result<String>) {
+        match result {
+            Ok(text) => self.add(Level::Ok, about, text),
+            Err(error) => self.add(Level::Error, about, format!("{error:#}")),
+        }
+    }
+
+    fn has_errors(&self) -> bool {
+        self.findings.iter().any(|finding| finding.level == Level::Error)
+    }
+
+    fn text(&mut self, json: bool) -> String {
+        self.ok = !self.has_errors();
+        if json {
+            return serde_json::to_string(&self).unwrap_or_default() + "\n";
+        }
+        let mut out = String::new();
+        for Finding { level, about, text, hint } in &self.findings {
+            let level = match level {
+                Level::Ok => "ok",
+                Level::Warning => "warning",
+                Level::Error => "error",
+            };
+            // Writing to a string cannot fail.
+            let _ = writeln!(out, "{level:<8} {about}: {text}");
+            if let Some(hint) = hint {
+                let _ = writeln!(out, "         hint: {hint}");
+            }
+        }
+        out
+    }
+}
+
+/// Prints what it finds: 0 if a server would start, 1 if not, 2 if the settings themselves are wrong.
+pub(crate) fn run(sources: &Sources, json: bool) -> ExitCode {
+    let mut found = Report::default();
+    let exit = match sources.resolve() {
+        Err(problems) => {
+            say_problems(&problems, &mut found);
+            ExitCode::from(EXIT_SETTINGS)
+        }
+        Ok(settings) => {
+            look(&settings, &mut found);
+            if found.has_errors() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+        }
+    };
+    match terminal::print(&found.text(json)) {
+        Ok(()) => exit,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn say_problems(problems: &Problems, found: &mut Report) {
+    for problem in problems {
+        found.add(Level::Error, "settings", problem.to_string());
+    }
+}
+
+fn look(settings: &Settings, found: &mut Report) {
+    let file = settings.config_file.as_ref().map(|file| format!("`{}`", file.display()));
+    found.add(
+        Level::Ok,
+        "settings",
+        file.unwrap_or_else(|| "no file, only presets and flags".into()),
+    );
+    settings.listen.iter().for_each(|at| look_at_address(at, found));
+    settings.admin.iter().for_each(|at| look_at_admin(at, settings, found));
+    look_at_ways(settings, found);
+    if !settings.tls.certificates.is_empty() {
+        let loaded = Tls::load(settings).map_err(anyhow::Error::new);
+        let count = settings.tls.certificates.len();
+        found.take("tls", loaded.map(|_| format!("{count} certificates can be used")));
+    }
+    // From here on with the rights that the server would have.
+    match rights::identity(settings) {
+        Err(error) => found.add(Level::Error, "user", format!("{error:#}")),
+        Ok(None) => {}
+        Ok(Some(identity)) => {
+            let become_it = identity.assume().map(|()| format!("it becomes `{}`", identity.name));
+            found.take("user", become_it.map_err(Into::into));
+        }
+    }
+    look_at_root(settings, found);
+    if !settings.locations.is_empty() {
+        let count = settings.locations.len();
+        let usable = ValidSettings::new(settings.clone()).map_err(anyhow::Error::new);
+        found.take("locations", usable.map(|_| format!("{count} can be used")));
+    }
+    look_at_worker(settings, found);
+    for obstacle in rights::obstacles(settings, None) {
+        found.add(Level::Error, "files", format!("this user {obstacle}"));
+    }
+    if let Some(file) = rights::unreadable_file(settings) {
+        let text = format!("this user cannot read `{}`: no reload would work", file.display());
+        found.add(Level::Warning, "files", text);
+    }
+    look_at_logs(settings, found);
+    look_at_control(settings, found);
+}
+
+fn look_at_address(at: &Listener, found: &mut Report) {
+    match Bound::open(at, 1, None) {
+        Ok(_) => found.add(Level::Ok, "listen", format!("`{at}` can be had")),
+        // As likely as not it is the server that runs by these settings.
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+            found.add(Level::Warning, "listen", format!("`{at}` is in use by a server that runs"));
+        }
+        Err(error) => found.add(
+            Level::Error,
+            "listen",
+            match at.place {
+                Place::Tcp(_) => {
+                    format!("cannot bind `{at}`: {error}\nhint: {}", bind_hint(&error))
+                }
+                Place::Unix(_) => {
+                    format!("cannot bind `{at}`: {error}\nhint: {}", socket_hint(&error))
+                }
+            },
+        ),
+    }
+}
+
+/// The operators' address: whether it can be had, and whether it is shown to strangers.
+fn look_at_admin(at: &Listen, settings: &Settings, found: &mut Report) {
+    let addresses = (&*at.host, at.port).to_socket_addrs().into_iter().flatten();
+    for address in addresses {
+        if let Err(error) = operators::refuse_strangers(settings, address) {
+            return found.add(Level::Error, "admin", format!("{error:#}"));
+        }
+    }
+    match listeners::bind(&at.host, at.port, 1) {
+        Ok(_) => found.add(Level::Ok, "admin", format!("`{at}` can be had")),
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+            found.add(Level::Warning, "admin", format!("`{at}` is in use by a server that runs"));
+        }
+        Err(error) => {
+            let text = format!("cannot bind `{at}`: {error}\nhint: {}", bind_hint(&error));
+            found.add(Level::Error, "admin", text);
+        }
+    }
+}
+
+/// Who is told of requests, and who tells.
+fn look_at_ways(settings: &Settings, found: &mut Report) {
+    if !settings.insight.enabled {
+        return;
+    }
+    if let Some((endpoint, options)) = ways::otlp(settings) {
+        let result = Exporter::check(&options).map_err(anyhow::Error::new);
+        found.take("otlp", result.map(|()| format!("`{endpoint}` can be told")));
+    }
+    if let Some(at) = &settings.insight.pinba_listen {
+        match UdpSocket::bind((&*at.host, at.port)) {
+            Ok(_) => found.add(Level::Ok, "pinba", format!("packets can come in on `{at}`")),
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+                let text = format!("`{at}` (UDP) is in use by a server that runs");
+                found.add(Level::Warning, "pinba", text);
+            }
+            Err(error) => {
+                let text = format!("packets cannot come in on `{at}` (UDP): {error}");
+                found.add(Level::Error, "pinba", text);
+            }
+        }
+    }
+}
+
+fn look_at_worker(settings: &Settings, found: &mut Report) {
+    let program = samovar_config::locate_php(settings).map_err(anyhow::Error::new);
+    let worker = program.and_then(|file| {
+        let version = binary::version(&file)?;
+        Ok(format!("`{}` has PHP {version}", file.display()))
+    });
+    found.take("worker", worker);
+}
+
+fn look_at_root(settings: &Settings, found: &mut Report) {
+    let root = settings.root.display();
+    match &settings.front_controller {
+        None => found.add(
+            Level::Warning,
+            "root",
+            format!("`{root}` has no index.php: only its files and scripts are served\nhint: name the folder, or the .php file, that answers"),
+        ),
+        Some(file) if file.metadata().is_ok_and(|found| found.len() == 0) => {
+            found.add(Level::Warning, "root", format!("the front controller `{}` is empty", file.display()));
+        }
+        Some(file) => {
+            let text = format!("`{root}`, and `{}` answers what no file answers", file.display());
+            found.add(Level::Ok, "root", text);
+        }
+    }
+}
+
+/// What is written of requests.
+fn look_at_logs(settings: &Settings, found: &mut Report) {
+    let file = |log: &AccessLog| match log {
+        AccessLog::File(path) => Some(path.clone()),
+        AccessLog::Off | AccessLog::Stdout => None,
+    };
+    let insight = &settings.insight;
+    for (what, path) in [
+        ("access log", file(&settings.access_log)),
+        ("slow log", file(&insight.slow_log)),
+        ("history", insight.store.clone()),
+    ] {
+        let Some(path) = path else { continue };
+        let folder = path.parent().unwrap_or(&path);
+        let is_there = path.exists();
+        let place = if is_there { &path } else { folder };
+        let rights = if is_there { Access::WRITE_OK } else { Access::WRITE_OK | Access::EXEC_OK };
+        found.take(what, can(place, rights, &format!("`{}` can be written", path.display())));
+    }
+}
+
+fn look_at_control(settings: &Settings, found: &mut Report) {
+    let Some(path) = &settings.control else { return };
+    if UnixStream::connect(path).is_ok() {
+        let text = format!("a server answers at `{}`", path.display());
+        return found.add(Level::Warning, "control", text);
+    }
+    let folder = path.parent().unwrap_or(path);
+    let text = format!("`{}` can be made", path.display());
+    found.take("control", can(folder, Access::WRITE_OK | Access::EXEC_OK, &text));
+}
+
+fn can(place: &Path, rights: Access, text: &str) -> Result<String> {
+    match access(place, rights) {
+        Ok(()) => Ok(text.to_owned()),
+        Err(error) => {
+            let reason = std::io::Error::from(error).kind();
+            let hint = "the server opens it with the rights of its own user";
+            anyhow::bail!("cannot write `{}`: {reason}\nhint: {hint}", place.display())
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! `samovar routes`: which rules a path meets, and what is answered. Reads settings and looks at files; asks no server and
+//! runs nothing.
+
+use crate::terminal;
+use anyhow::{Result, anyhow};
+use samovar_config::Settings;
+use samovar_front::{Explained, ValidSettings};
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// What is asked about.
+#[derive(Debug)]
+pub(crate) struct RoutesOptions {
+    /// A path, or a URL of which host and path count.
+    pub(crate) url: String,
+    /// Answer in JSON.
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Rule<'a> {
+    line: usize,
+    says: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    host: &'a str,
+    path: Option<&'a str>,
+    tables: &'a [usize],
+    rules: Vec<Rule<'a>>,
+    status: Option<u16>,
+    answer: &'a str,
+}
+
+/// Prints what would happen.
+pub(crate) fn run(settings: &Settings, asked: &RoutesOptions) -> Result<()> {
+    let (host, path) = parts(&asked.url).ok_or_else(|| {
+        anyhow!(
+            "`{}` is neither a path nor a URL\nhint: such as /a/b or https://example.com/a/b",
+            asked.url
+        )
+    })?;
+    let host = host.or(settings.server_name.as_deref()).unwrap_or("localhost");
+    let explained = ValidSettings::new(settings.clone())?.explain(host, path);
+    let text =
+        if asked.json { json(host, &explained) } else { text(settings, host, path, &explained) };
+    terminal::print(&text)
+}
+
+/// Host and path, without port, query and fragment.
+fn parts(url: &str) -> Option<(Option<&str>, &str)> {
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    let url = &url[..end];
+    if url.starts_with('/') {
+        return Some((None, url));
+    }
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+    let (authority, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
+    let host = match authority.rfind([':', ']']) {
+        Some(at) if authority.as_bytes()[at] == b':' => &authority[..at],
+        _ => authority,
+    };
+    (!host.is_empty()).then_some((Some(host), path))
+}
+
+fn json(host: &str, explained: &Explained) -> String {
+    let rules = explained.rules.iter().map(|(line, says)| Rule { line: *line, says }).collect();
+    let report = Report {
+        host,
+        path: explained.path.as_deref(),
+        tables: &explained.tables,
+        rules,
+        status: explained.status,
+        answer: &explained.answer,
+    };
+    serde_json::to_string(&report).unwrap_or_default() + "\n"
+}
+
+fn text(settings: &Settings, host: &str, path: &str, explained: &Explained) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "host     {}", host.escape_debug());
+    let _ = writeln!(out, "path     {}", path.escape_debug());
+    if let Some(normal) = explained.path.as_ref().filter(|normal| *normal != path) {
+        let _ = writeln!(out, "         which is {}", normal.escape_debug());
+    }
+    let file = settings.config_file.as_ref().map(|file| file.display().to_string());
+    let file = file.unwrap_or_default();
+    for line in &explained.tables {
+        let _ = writeln!(out, "fits     {file}:{line}");
+    }
+    for (line, rule) in &explained.rules {
+        let _ = writeln!(out, "rule     {file}:{line}: {}", rule.escape_debug());
+    }
+    let status = explained.status.map(|status| format!("{status}, ")).unwrap_or_default();
+    let _ = writeln!(out, "answer   {status}{}", explained.answer.escape_debug());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked() {
+        for (url, expected) in [
+            ("/a?b", Some((None, "/a"))),
+            ("/", Some((None, "/"))),
+            ("https://a.example:8443/b/c#d", Some((Some("a.example"), "/b/c"))),
+            ("http://[::1]:80", Some((Some("[::1]"), "/"))),
+            ("http://a.example?b", Some((Some("a.example"), "/"))),
+            ("a/b", None),
+            ("http:///a", None),
+        ] {
+            assert_eq!(parts(url), expected, "{url}");
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! `samovar status`: what the running server is doing.
+
+use crate::control::client::{self, printable};
+use crate::terminal;
+use anyhow::Result;
+use samovar_wire::{
+    ConsoleStatus, ImageStatus, LinkingStatus, Request, ScalingStatus, SharedBreaker, SharedStatus,
+    Status, WorkerStatus, troubles,
+};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// Prints the status for people, or the server's JSON as it is.
+pub(crate) fn run(control: Option<PathBuf>, json: bool) -> Result<()> {
+    let path = control.map_or_else(samovar_config::discover_control, Ok)?;
+    let line = client::ask(&path, &Request::Status, client::ANSWER_LIMIT)?;
+    if json {
+        return terminal::print(&line);
+    }
+    let status: Status = client::understand(&line)?;
+    terminal::print(&printable(&render(&status)))
+}
+
+fn render(status: &Status) -> String {
+    let mut out = String::new();
+    let s = status;
+    let state = match (s.draining, s.reloading) {
+        (true, _) => "draining",
+        (false, true) => "serving (and reloading)",
+        (false, false) => "serving",
+    };
+    let troubles: Vec<_> = troubles(s).into_iter().map(|trouble| trouble.text).collect();
+    let verdict = match &troubles[..] {
+        [] => "well".to_owned(),
+        troubles => format!("not well: {}", troubles.join("; ")),
+    };
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        out,
+        "samovar {} {state} on {}: {verdict}  (pid {}, up {}, generation {})",
+        s.version,
+        s.listen.join(", "),
+        s.pid,
+        age(s.uptime_seconds),
+        s.generation
+    );
+    let _ = writeln!(
+        out,
+        "requests {}  in flight {}  queued {}  connections {}",
+        s.front.requests_total, s.front.in_flight, s.front.queue_depth, s.front.connections
+    );
+    let _ = writeln!(
+        out,
+        "5xx {}  rejected {}  timed out {}  retried {}  worker restarts {}",
+        s.front.responses_5xx_total,
+        s.front.rejected_total,
+        s.front.timeouts_total,
+        s.front.retries_total,
+        s.worker_restarts_total
+    );
+    if !s.admin.is_empty() {
+        let _ = writeln!(out, "operators are answered on {}", s.admin.join(", "));
+    }
+    if s.lines_lost() > 0 {
+        let (log, access) = (s.log_lines_lost_total, s.access_log_lines_lost_total);
+        let slow = s.slow_log_lines_lost_total;
+        let _ = writeln!(out, "lines lost: log {log}  access log {access}  slow log {slow}");
+    }
+    if let Some(linking) = &s.linking {
+        render_linking(linking, &mut out);
+    }
+    if let Some(profile) = s.profile.as_ref().filter(|profile| !profile.trouble.is_empty()) {
+        let why = profile.trouble.replace('\n', "; ");
+        let _ = writeln!(out, "no profiles, the stacks of workers cannot be read: {why}");
+    }
+    if let Some(image) = &s.image {
+        render_image(image, &mut out);
+    }
+    if let Some(line) = cpu_per_request(&s.workers) {
+        let _ = writeln!(out, "{line}");
+    }
+    for scaling in &s.scaling {
+        let _ = writeln!(out, "{}", scaling_line(scaling));
+    }
+    render_workers(s, &mut out);
+    if !s.consoles.is_empty() {
+        render_consoles(&s.consoles, &mut out);
+    }
+    if !s.shared.objects.is_empty() {
+        render_shared(&s.shared, &mut out);
+    }
+    out
+}
+
+/// `workers 12 of 2 to 256: requests wait, and the workers do too (queued 3, 0.4 of 2 cores wanted)`.
+fn scaling_line(scaling: &ScalingStatus) -> String {
+    let ScalingStatus { min, max, workers, queued, text, cores_wanted, cores, .. } = scaling;
+    let name = if scaling.kind == "scripts" { "workers for scripts" } else { "workers" };
+    let seen = if *queued == 0 {
+        String::new()
+    } else {
+        format!(" (queued {queued}, {cores_wanted:.1} of {cores} cores wanted)")
+    };
+    format!("{name} {workers} of {min} to {max}: {text}{seen}")
+}
+
+/// Where it is as somebody wanted it, there is nothing to say.
+fn render_linking(linking: &LinkingStatus, out: &mut String) {
+    if linking.state == "refused" {
+        let _ = writeln!(out, "PHP is not relinked: {}", linking.why);
+    }
+}
+
+/// Workers of which a model has fewer requests say more of their boot.
+const REQUESTS_MIN: u64 = 20;
+
+/// Of the workers that live, by model: `CPU per request: checkpoint 802 µs, script 3946 µs`. Scripts are those that would have
+/// been run anyway; to run others for a figure is `samovar compare`'s business, not that of a server in production.
+fn cpu_per_request(workers: &[WorkerStatus]) -> Option<String> {
+    let mut models: BTreeMap<&str, (f64, u64)> = BTreeMap::new();
+    for worker in workers {
+        let (seconds, requests) = models.entry(&worker.model).or_default();
+        *seconds += worker.cpu_seconds;
+        *requests += worker.requests;
+    }
+    models.retain(|_, (seconds, requests)| *seconds > 0.0 && *requests >= REQUESTS_MIN);
+    #[allow(clippy::cast_precision_loss)] // No server answers 2^52 requests.
+    let each: Vec<_> = models
+        .iter()
+        .map(|(model, (seconds, requests))| {
+            format!("{model} {:.0} µs", seconds * 1e6 / *requests as f64)
+        })
+        .collect();
+    let has_script = models.contains_key("script");
+    let hint = if has_script { "" } else { "  (a script's: samovar compare)" };
+    (!each.is_empty()).then(|| format!("CPU per request: {}{hint}", each.join(", ")))
+}
+
+/// With a column for the generation while there are several.
+fn render_workers(status: &Status, out: &mut String) {
+    let are_several = status.workers.iter().any(|w| w.generation != status.generation);
+    let generation =
+        |text: String| if are_several { format!("  {text:>10}") } else { String::new() };
+    let _ = writeln!(
+        out,
+        "\n{:>8}  {:<9} {:<10} {:>10} {:>9} {:>8}{}",
+        "PID",
+        "STATE",
+        "MODEL",
+        "REQUESTS",
+        "RSS",
+        "AGE",
+        generation("GENERATION".to_owned())
+    );
+    for w in &status.workers {
+        let _ = writeln!(
+            out,
+            "{:>8}  {:<9} {:<10} {:>10} {:>6} MB {:>8}{}",
+            w.pid,
+            w.state,
+            w.model,
+            w.requests,
+            w.rss_bytes / 1_000_000,
+            age(w.age_seconds),
+            generation(w.generation.to_string())
+        );
+    }
+}
+
+fn render_consoles(consoles: &[ConsoleStatus], out: &mut String) {
+    let width = consoles.iter().map(|c| c.name.len()).max().unwrap_or(0).max(9);
+    let _ = writeln!(
+        out,
+        "\n{:>8}  {:<9} {:<width$} {:>8} {:>9} {:>8}",
+        "PID", "STATE", "CONSOLE", "RESTARTS", "RSS", "AGE"
+    );
+    for c in consoles {
+        let pid = if c.pid == 0 { "-".to_owned() } else { c.pid.to_string() };
+        let _ = writeln!(
+            out,
+            "{pid:>8}  {:<9} {:<width$} {:>8} {:>6} MB {:>8}",
+            c.state,
+            c.name,
+            c.restarts,
+            c.rss_bytes / 1_000_000,
+            age(c.age_seconds)
+        );
+    }
+}
+
+/// Objects of the shared memory that are listed; `--json` has all.
+const OBJECTS_LISTED_MAX: usize = 50;
+
+fn render_shared(shared: &SharedStatus, out: &mut String) {
+    let (used, room) = (megabytes(shared.bytes), megabytes(shared.bytes_max));
+    let refused = match shared.refused_total {
+        0 => String::new(),
+        times => format!("  (refused {times} times: raise shared.bytes_max)"),
+    };
+    let _ = writeln!(out, "\nshared memory {used} of {room} MB{refused}");
+    for object in shared.objects.iter().take(OBJECTS_LISTED_MAX) {
+        let _ = write!(out, "  {:<9} {}", object.kind, object.name);
+        if let Some(value) = object.value {
+            let _ = write!(out, "  {value}");
+        }
+        if let (Some(used), Some(room)) = (object.used, object.room) {
+            let _ = write!(out, "  {used} of {room} rows");
+        }
+        if let Some(cache) = &object.cache {
+            let (hits, values) = (cache.hits_total, cache.values);
+            let asked = hits.saturating_add(cache.misses_total).max(1);
+            let share = hits.saturating_mul(100) / asked;
+            let _ = write!(out, "  {values} values  hits {share} %");
+        }
+        if object.held == Some(true) {
+            let _ = write!(out, "  held");
+        }
+        if let (Some(allowed), Some(denied)) = (object.allowed_total, object.denied_total) {
+            let _ = write!(out, "  allowed {allowed}  denied {denied}");
+        }
+        if let Some(SharedBreaker { state, calls, failed, slow, refused_total, .. }) =
+            &object.breaker
+        {
+            let _ = write!(out, "  {state}  {calls} calls  {failed} failed  {slow} slow");
+            let _ = write!(out, "  refused {refused_total}");
+        }
+        if object.bytes > 0 {
+            let _ = write!(out, "  {} MB", megabytes(object.bytes));
+        }
+        let _ = writeln!(out);
+    }
+    if let Some(more) = shared.objects.len().checked_sub(OBJECTS_LISTED_MAX).filter(|n| *n > 0) {
+        let _ = writeln!(out, "  and {more} more (--json lists them)");
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // Of a figure with one digit behind the point.
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1}", bytes as f64 / 1e6)
+}
+
+fn render_image(image: &ImageStatus, out: &mut String) {
+    let mode = match image.mode.as_str() {
+        "shared" => "one image, shared by all workers",
+        "resident" => "one boot, shared by all workers, never rolled back",
+        "worker" => "each worker boots by itself",
+        _ => "no image: each request runs the whole script",
+    };
+    let _ = writeln!(
+        out,
+        "image: {mode}  ({} MB, booted in {} ms)",
+        image.bytes / 1_000_000,
+        image.boot_ms
+    );
+    if image.rollbacks_total > 0 || image.refork_total > 0 {
+        let _ = writeln!(
+            out,
+            "rollbacks {}  p50 {} µs  p99 {} µs  hot pages {}  fresh forks {}{}",
+            image.rollbacks_total,
+            image.rollback_us_p50,
+            image.rollback_us_p99,
+            image.hot_pages,
+            image.refork_total,
+            reasons(image)
+        );
+    }
+    for f in &image.findings {
+        let place = if f.place.is_empty() { String::new() } else { format!(" ({})", f.place) };
+        let _ = writeln!(out, "  {}: {}{place}: {}", f.kind, f.what, f.advice);
+    }
+}
+
+/// ` (child 3, thread 1)`
+fn reasons(image: &ImageStatus) -> String {
+    let each: Vec<_> = image.refork_reasons.iter().map(|(why, n)| format!("{why} {n}")).collect();
+    if each.is_empty() { String::new() } else { format!(" ({})", each.join(", ")) }
+}
+
+/// `12s`, `3m20s`, `2h05m`, `4d03h`.
+fn age(seconds: f64) -> String {
+    let s = std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default().as_secs();
+    match s {
+        0..60 => format!("{s}s"),
+        60..3600 => format!("{}m{:02}s", s / 60, s % 60),
+        3600..86400 => format!("{}h{:02}m", s / 3600, s % 3600 / 60),
+        _ => format!("{}d{:02}h", s / 86400, s % 86400 / 3600),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{WorkerStatus, age, cpu_per_request};
+
+    #[test]
+    fn cpu_is_said_of_each_model_that_has_worked() {
+        let worker = |model: &str, requests, cpu_seconds| WorkerStatus {
+            cell: 0,
+            pid: 1,
+            state: "idle".to_owned(),
+            model: model.to_owned(),
+            requests,
+            rollbacks: 0,
+            hot_pages: 0,
+            rss_bytes: 0,
+            cpu_seconds,
+            age_seconds: 1.0,
+            generation: 1,
+        };
+        let check = |workers: &[WorkerStatus], expected: Option<&str>| {
+            assert_eq!(cpu_per_request(workers).as_deref(), expected);
+        };
+        check(&[], None);
+        check(&[worker("checkpoint", 3, 0.2)], None);
+        check(
+            &[worker("checkpoint", 30, 0.03), worker("checkpoint", 70, 0.05)],
+            Some("CPU per request: checkpoint 800 µs  (a script's: samovar compare)"),
+        );
+        check(
+            &[worker("script", 20, 0.08), worker("checkpoint", 100, 0.08)],
+            Some("CPU per request: checkpoint 800 µs, script 4000 µs"),
+        );
+    }
+
+    #[test]
+    fn ages_are_short_and_plain() {
+        for (seconds, expected) in
+            [(0.4, "0s"), (59.9, "59s"), (200.0, "3m20s"), (7500.0, "2h05m"), (356_400.0, "4d03h")]
+        {
+            assert_eq!(age(seconds), expected);
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! What was found → a verdict, a table, or JSON.
+
+use super::alike::Difference;
+use super::page::{Page, Side};
+use crate::control::client::printable;
+use samovar_wire::ImageStatus;
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// Differences of one URL that the table shows; JSON has more.
+const SHOWN_MAX: usize = 3;
+
+/// All that is said in the end.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    verdict: String,
+    /// `checkpoint` or `resident`.
+    model: String,
+    rounds: u32,
+    alike: usize,
+    /// CPU of the model as a share of the script's, over all URLs.
+    cpu_ratio: Option<f64>,
+    urls: Vec<PageLine>,
+    image: Option<ImageLine>,
+}
+
+/// One URL.
+#[derive(Debug, Serialize)]
+struct PageLine {
+    url: String,
+    alike: bool,
+    script: SideLine,
+    booted: SideLine,
+    cpu_ratio: Option<f64>,
+    differences: Vec<DifferenceLine>,
+}
+
+#[derive(Debug, Serialize)]
+struct SideLine {
+    status: Option<u16>,
+    cpu_us: Option<f64>,
+    errors: u32,
+    error: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct DifferenceLine {
+    /// `head` or `body`.
+    part: &'static str,
+    /// `differs`, or `stands still`.
+    kind: &'static str,
+    script: String,
+    booted: String,
+}
+
+/// What the server has to say of its image, after all rounds.
+#[derive(Debug, Serialize)]
+struct ImageLine {
+    mode: String,
+    rollback_us_p50: f64,
+    /// Workers that were replaced after a request, and why.
+    reforks: u64,
+    refork_reasons: std::collections::BTreeMap<String, u64>,
+    findings: Vec<String>,
+}
+
+impl Report {
+    pub(super) fn of(
+        pages: &[Page],
+        model: &str,
+        rounds: u32,
+        image: Option<ImageStatus>,
+    ) -> Report {
+        let urls: Vec<_> = pages.iter().map(PageLine::of).collect();
+        let alike = urls.iter().filter(|line| line.alike).count();
+        let cpu_ratio = total_ratio(&urls);
+        let verdict = verdict(model, alike, urls.len(), cpu_ratio);
+        let (model, image) = (model.to_owned(), image.map(ImageLine::of));
+        Report { verdict, model, rounds, alike, cpu_ratio, urls, image }
+    }
+
+    pub(super) fn are_alike(&self) -> bool {
+        self.alike == self.urls.len()
+    }
+
+    pub(super) fn json(&self) -> String {
+        // Nothing in it can fail: numbers, texts, and keys that are texts.
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    pub(super) fn text(&self) -> String {
+        let booted = format!("{} µs", self.model);
+        let width = booted.chars().count();
+        let mut out = format!("{}\n\n", self.verdict);
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            out,
+            "{:>10}  {booted:>width$}  {:>5}  {:<14} URL",
+            "script µs", "ratio", "answer"
+        );
+        for line in &self.urls {
+            let (script, own) = (micros(line.script.cpu_us), micros(line.booted.cpu_us));
+            let ratio = line.cpu_ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.2}"));
+            let answer = line.answer();
+            let _ =
+                writeln!(out, "{script:>10}  {own:>width$}  {ratio:>5}  {answer:<14} {}", line.url);
+            line.explain(&self.model, &mut out);
+        }
+        if let Some(image) = &self.image {
+            image.explain(&mut out);
+        }
+        // From applications, and to a terminal.
+        printable(&out)
+    }
+}
+
+fn verdict(model: &str, alike: usize, of: usize, ratio: Option<f64>) -> String {
+    let cpu = ratio.map_or(String::new(), |ratio| format!(", at {ratio:.2} of script's CPU"));
+    match (alike, of) {
+        (1, 1) => format!("{model} answers the one URL alike{cpu}"),
+        (alike, of) if alike == of => format!("{model} answers all {of} URLs alike{cpu}"),
+        (alike, of) => {
+            format!("{model} answers {} of {of} URLs otherwise than a script{cpu}", of - alike)
+        }
+    }
+}
+
+/// Of those that have both.
+fn total_ratio(urls: &[PageLine]) -> Option<f64> {
+    let both = urls.iter().filter_map(|line| Some((line.script.cpu_us?, line.booted.cpu_us?)));
+    let (script, booted) = both.fold((0.0, 0.0), |(a, b), (c, d)| (a + c, b + d));
+    (script > 0.0).then(|| rounded(booted / script))
+}
+
+fn rounded(ratio: f64) -> f64 {
+    (ratio * 1000.0).round() / 1000.0
+}
+
+fn micros(us: Option<f64>) -> String {
+    us.map_or("–".to_owned(), |us| format!("{us:.0}"))
+}
+
+impl PageLine {
+    fn of(page: &Page) -> PageLine {
+        let differences: Vec<_> = page.differences().iter().map(DifferenceLine::of).collect();
+        let (script, booted) = (SideLine::of(&page.script), SideLine::of(&page.booted));
+        let ratio = match (script.cpu_us, booted.cpu_us) {
+            (Some(script), Some(booted)) => Some(rounded(booted / script)),
+            _ => None,
+        };
+        let target = &page.target;
+        PageLine {
+            url: if target.is_local() { target.path.clone() } else { target.to_string() },
+            alike: differences.is_empty() && script.errors == 0 && booted.errors == 0,
+            script,
+            booted,
+            cpu_ratio: ratio,
+            differences,
+        }
+    }
+
+    fn answer(&self) -> String {
+        let status = |side: &SideLine| side.status.map_or("none".to_owned(), |s| s.to_string());
+        let (script, booted) = (status(&self.script), status(&self.booted));
+        match self.alike {
+            true => format!("{script} alike"),
+            false if script == booted => format!("{script} DIFFERS"),
+            false => format!("{script} / {booted}"),
+        }
+    }
+
+    fn explain(&self, model: &str, out: &mut String) {
+        for (who, side) in [("script", &self.script), (model, &self.booted)] {
+            if let Some(error) = &side.error {
+                let _ = writeln!(out, "    {who}: not answered {} times: {error}", side.errors);
+            }
+        }
+        let width = model.len().max("script".len());
+        for found in self.differences.iter().take(SHOWN_MAX) {
+            let what = match found.kind {
+                "differs" => "differs",
+                _ => "always the same, where each script's is another",
+            };
+            let _ = writeln!(out, "    {}, {what}:", found.part);
+            let _ = writeln!(out, "      {:<width$}  {}", "script", found.script);
+            let _ = writeln!(out, "      {model:<width$}  {}", found.booted);
+        }
+        let more = self.differences.len().saturating_sub(SHOWN_MAX);
+        if more > 0 {
+            let _ = writeln!(out, "    and {more} more (--json)");
+        }
+    }
+}
+
+impl SideLine {
+    fn of(side: &Side) -> SideLine {
+        let cpu_us = side.cost_us().map(|us| (us * 10.0).round() / 10.0);
+        SideLine { status: side.status, cpu_us, errors: side.errors, error: side.error.clone() }
+    }
+}
+
+impl DifferenceLine {
+    fn of((part, found): &(&'static str, Difference)) -> DifferenceLine {
+        DifferenceLine {
+            part,
+            kind: if found.stands_still { "stands still" } else { "differs" },
+            script: found.script.clone(),
+            booted: found.booted.clone(),
+        }
+    }
+}
+
+impl ImageLine {
+    fn of(image: ImageStatus) -> ImageLine {
+        let findings = image.findings.iter().map(|f| {
+            let place = if f.place.is_empty() { String::new() } else { format!(" ({})", f.place) };
+            format!("{}: {}{place}: {}", f.kind, f.what, f.advice)
+        });
+        ImageLine {
+            findings: findings.collect(),
+            mode: image.mode,
+            rollback_us_p50: image.rollback_us_p50,
+            reforks: image.refork_total,
+            refork_reasons: image.refork_reasons,
+        }
+    }
+
+    fn explain(&self, out: &mut String) {
+        let reasons: Vec<_> =
+            self.refork_reasons.iter().filter(|(why, _)| *why != "checkpoint").collect();
+        if self.reforks > 0 && !reasons.is_empty() {
+            let each: Vec<_> = reasons.iter().map(|(why, n)| format!("{why} {n}")).collect();
+            let _ = writeln!(out, "\nworkers that left after a request: {}", each.join(", "));
+        }
+        if !self.findings.is_empty() {
+            let _ = writeln!(out, "\nopen at the checkpoint:");
+        }
+        for finding in &self.findings {
+            let _ = writeln!(out, "  {finding}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_is_one_line() {
+        let check = |alike, of, ratio, expected: &str| {
+            assert_eq!(verdict("checkpoint", alike, of, ratio), expected);
+        };
+        check(12, 12, Some(0.412), "checkpoint answers all 12 URLs alike, at 0.41 of script's CPU");
+        check(1, 1, None, "checkpoint answers the one URL alike");
+        check(11, 12, None, "checkpoint answers 1 of 12 URLs otherwise than a script");
+    }
+}

@@ -1,0 +1,309 @@
+//! What the front counts, the supervisor reports and requests came to → the answers to `status` and `figures`.
+
+use crate::logging::Logs;
+use crate::sampling::Sampling;
+use samovar_front::{CountersSnapshot, FrontHandle, Shed};
+use samovar_insight::{Costs, Insight};
+use samovar_log::Log;
+use samovar_ring::{DesiredState, WorkerState};
+use samovar_shared::Shared;
+use samovar_supervisor::{ConsoleLine, Handle, Linking, Report, ScaleLine};
+use samovar_wire::{
+    ConsoleStatus, Figures, FrontStatus, ImageFinding, ImageStatus, LinkingStatus, ROUTES_MAX,
+    RouteLine, ScalingStatus, SharedBreaker, SharedCache, SharedObject, SharedStatus, Status,
+    WAITS_MAX, WaitLine, WorkerStatus,
+};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// What a status is made of.
+#[derive(Clone)]
+pub(crate) struct StatusSources {
+    pub(crate) started: Instant,
+    pub(crate) listen: Vec<String>,
+    pub(crate) admin: Vec<String>,
+    pub(crate) front: FrontHandle,
+    pub(crate) supervisor: Handle,
+    pub(crate) shared: Shared,
+    pub(crate) logs: Logs,
+    pub(crate) slow_log: Option<Log>,
+    pub(crate) insight: Option<Arc<Insight>>,
+    pub(crate) sampling: Option<Arc<Sampling>>,
+}
+
+/// How the server is now.
+pub(crate) fn status(sources: &StatusSources) -> Status {
+    let front = sources.front.counters();
+    let report = sources.supervisor.report();
+    let worker = |w: &samovar_supervisor::WorkerLine| WorkerStatus {
+        pid: w.pid,
+        cell: w.cell,
+        state: worker_state(w).to_owned(),
+        model: w.model.name().to_owned(),
+        requests: w.requests,
+        rollbacks: w.rollbacks,
+        hot_pages: w.hot_pages,
+        rss_bytes: rss_bytes(w.pid),
+        cpu_seconds: cpu_seconds(w.pid),
+        age_seconds: seconds(w.age),
+        generation: w.generation,
+    };
+    Status {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        uptime_seconds: seconds(sources.started.elapsed()),
+        cpu_seconds: seconds(Duration::from_nanos(process_cpu_ns())),
+        listen: sources.listen.clone(),
+        admin: sources.admin.clone(),
+        draining: !sources.front.is_ready(),
+        generation: report.generation,
+        reloading: report.is_reloading,
+        front: front_status(&front),
+        worker_restarts_total: report.restarts,
+        workers_recycled_total: report.recycled,
+        workers_grown_total: report.grown,
+        workers_shrunk_total: report.shrunk,
+        workers_running: report.running,
+        scaling: report.scale.iter().map(scaling).collect(),
+        log_lines_lost_total: sources.logs.lost(),
+        access_log_lines_lost_total: front.log_lines_lost_total,
+        slow_log_lines_lost_total: sources.slow_log.as_ref().map_or(0, Log::lost),
+        image: image(&report),
+        linking: report.linking.as_ref().map(linking),
+        shared: shared(&sources.shared),
+        profile: sources.sampling.as_ref().map(|sampling| sampling.status()),
+        workers: report.workers.iter().map(worker).collect(),
+        consoles: report.consoles.iter().map(console_status).collect(),
+    }
+}
+
+fn scaling(line: &ScaleLine) -> ScalingStatus {
+    #[allow(clippy::cast_precision_loss)] // No machine has 2^52 cores.
+    let cores_wanted = line.cpu_wanted as f64 / 1000.0;
+    ScalingStatus {
+        kind: if line.is_script { "scripts" } else { "any" }.to_owned(),
+        min: line.min as u64,
+        max: line.max as u64,
+        workers: line.workers as u64,
+        queued: line.queued as u64,
+        reason: line.reason.to_owned(),
+        text: line.text.to_owned(),
+        cores_wanted,
+        cores: line.cores as u64,
+        own_bytes: line.pool_bytes,
+    }
+}
+
+fn front_status(front: &CountersSnapshot) -> FrontStatus {
+    FrontStatus {
+        queue_depth: front.queue_depth,
+        in_flight: front.in_flight,
+        connections: front.connections,
+        requests_total: front.requests_total,
+        responses_5xx_total: front.responses_5xx_total,
+        rejected_total: front.rejected_total,
+        timeouts_total: front.timeouts_total,
+        after_timeouts_total: front.after_timeouts_total,
+        compressed_total: front.compressed_total,
+        compressions_skipped_total: front.compressions_skipped_total,
+        overrun_kills_total: front.overrun_kills_total,
+        rejected_reasons: Shed::ALL
+            .iter()
+            .map(|shed| (shed.name().to_owned(), front.shed_totals[*shed as usize]))
+            .collect(),
+        connections_refused_total: front.connections_refused_total,
+        retries_total: front.retries_total,
+        panics_total: front.panics_total,
+    }
+}
+
+/// What the requests came to.
+pub(crate) fn figures(sources: &StatusSources) -> Figures {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let at_unix_us = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
+    let Some(insight) = &sources.insight else {
+        return Figures { at_unix_us, ..Figures::default() };
+    };
+    let figures = insight.figures();
+    let total = figures.total();
+    let mut routes: Vec<_> = figures.routes().collect();
+    routes.sort_by_key(|(_, route)| Reverse(route.costs.cpu.sum_ns()));
+    let mut waits: BTreeMap<(&str, &str), (u64, u64)> = BTreeMap::new();
+    for (kind, peer, wait) in routes.iter().flat_map(|(_, route)| route.waits()) {
+        let sum = waits.entry((kind, peer)).or_default();
+        *sum = (sum.0 + wait.times, sum.1.saturating_add(wait.ns));
+    }
+    let mut waits: Vec<_> = waits.into_iter().collect();
+    waits.sort_by_key(|(_, (_, ns))| Reverse(*ns));
+    let wait = |((kind, peer), (times, ns)): ((&str, &str), (u64, u64))| WaitLine {
+        kind: kind.to_owned(),
+        peer: peer.to_owned(),
+        times,
+        ns,
+    };
+    Figures {
+        at_unix_us,
+        measured: true,
+        requests: total.requests,
+        errors: total.errors(),
+        cpu_ns: total.cpu.sum_ns(),
+        waiting_ns: total.waiting_ns,
+        queue_ns: total.queue.sum_ns(),
+        p50_ns: total.wall.quantile_ns(0.5),
+        p99_ns: total.wall.quantile_ns(0.99),
+        routes_left_out: routes.len().saturating_sub(ROUTES_MAX) as u64,
+        routes: routes
+            .iter()
+            .take(ROUTES_MAX)
+            .map(|(name, r)| route_line(name, &r.costs))
+            .collect(),
+        waits: waits.into_iter().take(WAITS_MAX).map(wait).collect(),
+    }
+}
+
+fn route_line(name: &str, costs: &Costs) -> RouteLine {
+    RouteLine {
+        route: name.to_owned(),
+        requests: costs.requests,
+        errors: costs.errors(),
+        cpu_ns: costs.cpu.sum_ns(),
+        wall_ns: costs.wall.sum_ns(),
+        queue_ns: costs.queue.sum_ns(),
+        waiting_ns: costs.waiting_ns,
+        p50_ns: costs.wall.quantile_ns(0.5),
+        p95_ns: costs.wall.quantile_ns(0.95),
+        p99_ns: costs.wall.quantile_ns(0.99),
+    }
+}
+
+fn cache(figures: samovar_shared::CacheFigures) -> SharedCache {
+    SharedCache {
+        hits_total: figures.hits,
+        misses_total: figures.misses,
+        evicted_total: figures.evicted,
+        too_large_total: figures.too_large,
+        values: figures.values,
+        used_bytes: figures.bytes,
+    }
+}
+
+fn breaker(figures: samovar_shared::BreakerFigures) -> SharedBreaker {
+    SharedBreaker {
+        state: figures.state.name().to_owned(),
+        calls: figures.counts.calls,
+        failed: figures.counts.failed,
+        slow: figures.counts.slow,
+        opened_total: figures.opened,
+        refused_total: figures.refused,
+    }
+}
+
+fn shared(memory: &Shared) -> SharedStatus {
+    let figures = memory.figures();
+    let object = |found: &samovar_shared::ObjectFigures| SharedObject {
+        kind: found.kind.name().to_owned(),
+        name: found.name.clone(),
+        bytes: found.bytes,
+        used: found.fill.map(|(used, _)| used),
+        room: found.fill.map(|(_, room)| room),
+        value: found.value,
+        cache: found.cache.map(cache),
+        held: found.is_held,
+        allowed_total: found.allowed.map(|(allowed, _)| allowed),
+        denied_total: found.allowed.map(|(_, denied)| denied),
+        breaker: found.breaker.map(breaker),
+    };
+    SharedStatus {
+        bytes: figures.bytes,
+        bytes_max: figures.bytes_max,
+        refused_total: figures.refused,
+        objects: figures.objects.iter().map(object).collect(),
+    }
+}
+
+/// `held`: ready, while another generation serves; `leaving`: it runs its last request.
+fn worker_state(worker: &samovar_supervisor::WorkerLine) -> &'static str {
+    match (worker.desired, worker.state) {
+        (DesiredState::Hold, WorkerState::Idle) => "held",
+        (DesiredState::Retire, _) => "leaving",
+        (_, state) => state.name(),
+    }
+}
+
+fn console_status(line: &ConsoleLine) -> ConsoleStatus {
+    ConsoleStatus {
+        name: line.name.clone(),
+        pid: line.pid,
+        state: line.state.name().to_owned(),
+        restarts: line.restarts,
+        rss_bytes: line.rss_bytes,
+        age_seconds: seconds(line.age),
+    }
+}
+
+fn linking(linking: &Linking) -> LinkingStatus {
+    LinkingStatus {
+        state: linking.state.word().to_owned(),
+        why: linking.why.clone(),
+        libraries: linking.libraries,
+        calls: linking.calls,
+        loads: linking.loads,
+        left: linking.left,
+    }
+}
+
+fn image(report: &Report) -> Option<ImageStatus> {
+    let finding = |f: &samovar_supervisor::Finding| ImageFinding {
+        kind: f.kind.clone(),
+        action: f.action.clone(),
+        what: f.what.clone(),
+        place: f.place.clone(),
+        advice: f.advice.clone(),
+    };
+    let reasons = report.refork_reasons.iter().map(|(reason, n)| ((*reason).to_owned(), *n));
+    let us = |ns: u64| (Duration::from_nanos(ns).as_secs_f64() * 1e7).round() / 10.0;
+    report.image.as_ref().map(|image| ImageStatus {
+        mode: image.mode.word().to_owned(),
+        bytes: image.bytes,
+        regions: image.regions,
+        shared: image.mode.is_shared(),
+        boot_ms: (image.boot.as_secs_f64() * 10_000.0).round() / 10.0,
+        hot_pages: report.workers.iter().map(|w| w.hot_pages).max().unwrap_or(0),
+        rollbacks_total: report.rollbacks.count,
+        rollback_us_total: us(report.rollbacks.total_ns),
+        searches_total: report.rollbacks.searches,
+        rollback_us_p50: us(report.rollbacks.p50_ns),
+        rollback_us_p99: us(report.rollbacks.p99_ns),
+        refork_total: report.reforks,
+        refork_reasons: reasons.collect(),
+        findings: report.findings.iter().map(finding).collect(),
+    })
+}
+
+/// CPU time of this process so far, without that of its children.
+pub(crate) fn process_cpu_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let of = |number: i64| u64::try_from(number).unwrap_or(0);
+    of(time.tv_sec).saturating_mul(1_000_000_000).saturating_add(of(time.tv_nsec))
+}
+
+fn seconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1000.0).round() / 1000.0
+}
+
+/// CPU time of a worker, which is one thread; 0 when it has just gone, or the kernel does not say.
+fn cpu_seconds(pid: i32) -> f64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+    let ns = text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
+    Duration::from_nanos(ns).as_secs_f64()
+}
+
+/// Resident memory of a process, shared pages included; 0 when it has just gone.
+fn rss_bytes(pid: i32) -> u64 {
+    const PAGE_BYTES: u64 = 4096;
+    let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0) * PAGE_BYTES
+}

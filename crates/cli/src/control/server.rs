@@ -1,0 +1,121 @@
+//! The server's end of the control socket: a request in, an answer out. Nothing here waits.
+
+use super::report::{StatusSources, figures, status};
+use super::waker::Waker;
+use crate::service::ServiceState;
+use anyhow::Result;
+use samovar_supervisor::Command;
+use samovar_wire::{
+    Misunderstood, ProfileAnswer, ProfileQuestion, Refused, ReloadAnswer, ReloadOptions, Request,
+    Stopping, line as line_of,
+};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+/// Called once, on some thread, with what came of a reload; does not block.
+pub(crate) type ReloadDone = Box<dyn FnOnce(ReloadAnswer) + Send>;
+
+/// A reload that a client wants, and whom to tell.
+type WantedReload = (ReloadOptions, Sender<ReloadAnswer>);
+
+/// What answers requests, for all clients.
+pub(crate) struct Server {
+    sources: StatusSources,
+    state: ServiceState,
+    /// To the thread for reloads.
+    reloads: Sender<WantedReload>,
+    pub(super) waker: Waker,
+}
+
+/// What a client is told.
+pub(super) enum Reply {
+    Now(String),
+    /// What comes through here, when the reload has ended.
+    WhenReloaded(Receiver<ReloadAnswer>),
+    /// The line that comes through here.
+    Later(Receiver<String>),
+}
+
+impl Server {
+    /// Starts the thread for reloads, which may wait: for the disk that holds the settings.
+    pub(crate) fn new(
+        sources: StatusSources,
+        state: ServiceState,
+        begin_reload: impl Fn(&ReloadOptions, ReloadDone) + Send + 'static,
+    ) -> Result<Server> {
+        let (reloads, wanted) = channel::<WantedReload>();
+        let waker = Waker::new()?;
+        let own = waker.clone();
+        let reload = move || {
+            for (options, tell) in wanted {
+                let waker = own.clone();
+                let done = move |answer| {
+                    // A client that has left does not want it any more.
+                    let _ = tell.send(answer);
+                    waker.wake();
+                };
+                begin_reload(&options, Box::new(done));
+            }
+        };
+        std::thread::Builder::new().name("reload".into()).spawn(reload)?;
+        Ok(Server { sources, state, reloads, waker })
+    }
+
+    pub(super) fn answer(&self, line: &str) -> Reply {
+        Reply::Now(match line.parse() {
+            Ok(Request::Status) => line_of(&status(&self.sources)),
+            Ok(Request::Figures) => line_of(&figures(&self.sources)),
+            Ok(Request::Profile(question)) => return self.profile(*question),
+            Ok(Request::Stop) => {
+                self.state.stops();
+                self.sources.supervisor.send(Command::Draining);
+                self.sources.front.drain();
+                line_of(&Stopping { stopping: true })
+            }
+            Ok(Request::Reload(options)) => {
+                let (tell, told) = channel();
+                // Its thread lives as long as this one; without it, the answer is that the server has ended.
+                let _ = self.reloads.send((options, tell));
+                return Reply::WhenReloaded(told);
+            }
+            Err(Misunderstood::Profile) => line_of(&ProfileAnswer {
+                error: Some(format!(
+                    "`{}` is not understood\nhint: is `samovar` of another version than the server?",
+                    line.trim()
+                )),
+                ..ProfileAnswer::default()
+            }),
+            Err(Misunderstood::ReloadOptions) => line_of(&ReloadAnswer::refused(format!(
+                "`{}` is not understood\nhint: is `samovar` of another version than the server?",
+                line.trim()
+            ))),
+            Err(Misunderstood::Command) => line_of(&Refused {
+                error: "unknown command; known are status, figures, profile, reload and stop"
+                    .to_owned(),
+            }),
+        })
+    }
+
+    /// The profiles' own thread answers: it may wait for a disk.
+    fn profile(&self, question: ProfileQuestion) -> Reply {
+        let Some(sampling) = &self.sources.sampling else {
+            let error =
+                "nobody looks at workers\nhint: set profile.hertz, and start the server anew";
+            let error = Some(error.to_owned());
+            return Reply::Now(line_of(&ProfileAnswer { error, ..ProfileAnswer::default() }));
+        };
+        let (tell, told) = channel();
+        let waker = self.waker.clone();
+        sampling.profiles.ask(question, move |answer| {
+            // A client that has left does not want it any more.
+            let _ = tell.send(line_of(&answer.to_wire()));
+            waker.wake();
+        });
+        Reply::Later(told)
+    }
+
+    /// Whether the front has taken over what the last reload brought.
+    pub(super) fn has_switched(&self) -> bool {
+        self.sources.front.wait_for_switch(Duration::ZERO)
+    }
+}

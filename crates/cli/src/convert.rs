@@ -1,0 +1,7 @@
+//! settings → the options of those who run by them. At the start and for each reload.
+
+mod front;
+mod supervisor;
+
+pub(crate) use front::front_settings;
+pub(crate) use supervisor::{environment, supervisor_settings};

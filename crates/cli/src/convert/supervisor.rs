@@ -1,0 +1,94 @@
+//! settings → what the supervisor is told, and through it PHP's processes.
+
+use crate::companion;
+use crate::rights;
+use crate::service::VARIABLES;
+use rustix::process::Rlimit;
+use samovar_channel::{Boots, WorkerOptions};
+use samovar_config::{Compat, ConsoleCommand, LogFormat, LogLevel, Settings, Workers};
+use samovar_supervisor::identity::Identity;
+use samovar_supervisor::{RecycleLimits, TemplateCommand, WorkerCount};
+use std::path::PathBuf;
+
+/// What PHP's processes do not share with this one.
+pub(crate) fn environment(identity: Option<&Identity>) -> Vec<(String, Option<String>)> {
+    let hidden = VARIABLES.map(|name| (name.to_owned(), None));
+    hidden.into_iter().chain(rights::environment(identity)).collect()
+}
+
+pub(crate) fn supervisor_settings(
+    settings: &Settings,
+    program: PathBuf,
+    open_files: Rlimit,
+    environment: Vec<(String, Option<String>)>,
+) -> samovar_supervisor::Settings {
+    samovar_supervisor::Settings {
+        command: TemplateCommand {
+            program,
+            options: worker_options(settings),
+            open_files,
+            memory_ceiling: settings.limits.memory_ceiling,
+            no_new_privileges: settings.no_new_privileges,
+            environment,
+        },
+        workers: worker_count(&settings.workers),
+        recycle: RecycleLimits {
+            requests_max: settings.limits.requests_max as u64,
+            age_max: settings.limits.age_max,
+            memory_max: settings.limits.memory_max,
+        },
+        image_errors: settings.image_errors.clone(),
+        consoles: settings.consoles.iter().map(console_command).collect(),
+        boot_limit: settings.timeouts.boot,
+        drain_limit: settings.timeouts.drain,
+        after_limit: settings.timeouts.after,
+        watchdog_limit: settings.timeouts.watchdog,
+    }
+}
+
+fn worker_count(from: &Workers) -> WorkerCount {
+    let Workers { min, max, memory_max, idle_max: idle, running_max } = *from;
+    WorkerCount { min, max, memory_max, idle, running_max }
+}
+
+/// What PHP's processes have need of.
+fn worker_options(settings: &Settings) -> WorkerOptions {
+    WorkerOptions {
+        root: settings.root.clone(),
+        app: settings.front_controller.clone(),
+        checkpoint_after: settings.checkpoint_after.clone(),
+        checkpoint_resume: settings.checkpoint_resume.clone(),
+        warmup: settings.warmup.clone(),
+        boots: match (settings.whole_scripts, settings.rehearse) {
+            (true, _) => Boots::Never,
+            (false, true) => Boots::Rehearsed,
+            (false, false) => Boots::Once,
+        },
+        relink: settings.relink,
+        growth_bytes_max: settings.limits.growth_bytes_max,
+        tasks_max: settings.limits.tasks_max,
+        task_stack_bytes: settings.limits.task_stack_bytes,
+        rollback_every: settings.rollback_every,
+        census: companion::census(),
+        frankenphp: settings.compat == Compat::FrankenPhp,
+        php_ini: settings.php_ini.clone(),
+        define: settings.php.clone(),
+        sapi_name: settings.sapi_name.clone(),
+        server_software: settings.server_software.clone(),
+        json_log: settings.log_format == LogFormat::Json,
+        debug_log: matches!(settings.log_level, LogLevel::Debug | LogLevel::Trace),
+    }
+}
+
+fn console_command(from: &ConsoleCommand) -> samovar_supervisor::ConsoleSettings {
+    samovar_supervisor::ConsoleSettings {
+        name: from.name.clone(),
+        script: from.script.clone(),
+        arguments: from.arguments.iter().map(Into::into).collect(),
+        folder: from.folder.clone(),
+        count: from.count,
+        memory_max: from.memory_max,
+        time_max: from.time_max,
+        stop_timeout: from.stop_timeout,
+    }
+}

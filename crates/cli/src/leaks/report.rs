@@ -1,0 +1,349 @@
+//! What was found → a verdict with its reasons, or JSON.
+
+use super::judge::{Verdict, verdict};
+use super::series::Series;
+use crate::control::client::printable;
+use crate::trial::targets::Target;
+use serde::Serialize;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt::Write as _;
+
+/// Lines of one part that people are shown; JSON has more.
+const SHOWN_MAX: usize = 20;
+/// Of one report.
+const FINDINGS_MAX: usize = 5000;
+const BYTES: [&str; 2] = ["byte", "bytes"];
+
+/// All that is said in the end.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    verdict: String,
+    /// `checkpoint` or `resident`.
+    model: &'static str,
+    requests: usize,
+    problems: usize,
+    findings: Vec<Finding>,
+    warmup: Vec<Warmup>,
+    /// Requests that were not answered, or left no census.
+    failures: Vec<String>,
+    /// A limit was met: not all was looked at.
+    incomplete: bool,
+}
+
+/// One name.
+#[derive(Debug, Serialize)]
+struct Finding {
+    verdict: Verdict,
+    /// `static property` and so on.
+    kind: &'static str,
+    name: String,
+    /// Class and property of the object that holds it.
+    owner: Option<String>,
+    /// Others of the same owner, or of the same name, that are not told one by one.
+    more: usize,
+    before: Option<String>,
+    after: Option<String>,
+    /// Requests that changed it.
+    requests: usize,
+    /// Elements, bytes of a string, objects or descriptors, per request that changed it.
+    grown_per_request: f64,
+    bytes_per_request: f64,
+    /// `file:line` of what declares it, or of the call that changed it.
+    place: Option<String>,
+}
+
+/// A target of the setting `warmup`.
+#[derive(Debug, Serialize)]
+struct Warmup {
+    target: String,
+    /// Classes and functions that it loads and those before it do not.
+    loads: usize,
+}
+
+impl Report {
+    pub(super) fn of(series: &Series, targets: &[Target], failures: Vec<String>) -> Report {
+        let mut findings: Vec<_> = findings(series);
+        let names_growth = |f: &Finding| f.verdict == Verdict::Grows && f.kind != "memory";
+        if findings.iter().any(names_growth) {
+            // It is what the others hold.
+            findings.retain(|finding| finding.kind != "memory");
+        }
+        findings.sort_by(|a, b| {
+            let bytes = b.bytes_per_request.total_cmp(&a.bytes_per_request);
+            a.verdict.cmp(&b.verdict).then(bytes).then(a.name.cmp(&b.name))
+        });
+        let mut findings = merged(findings);
+        let incomplete = series.cut || findings.len() > FINDINGS_MAX;
+        findings.truncate(FINDINGS_MAX);
+        let problems = findings.iter().filter(|finding| finding.verdict.is_problem()).count();
+        let warmup = series.warmup(targets);
+        Report {
+            verdict: sentence(&findings, series.resident),
+            model: if series.resident { "resident" } else { "checkpoint" },
+            requests: series.steps.len(),
+            problems,
+            findings,
+            warmup: warmup.into_iter().map(|(target, loads)| Warmup { target, loads }).collect(),
+            failures,
+            incomplete,
+        }
+    }
+
+    pub(super) fn is_clean(&self) -> bool {
+        self.problems == 0 && self.failures.is_empty()
+    }
+
+    pub(super) fn json(&self) -> String {
+        // Nothing in it can fail: numbers, texts, and keys that are texts.
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut out = format!("{} ({} requests)\n", self.verdict, self.requests);
+        for verdict in PARTS {
+            self.part(verdict, &mut out);
+        }
+        self.tell_warmup(&mut out);
+        for failure in self.failures.iter().take(SHOWN_MAX) {
+            // Writing to a string cannot fail.
+            let _ = writeln!(out, "\nfailed: {failure}");
+        }
+        if self.incomplete {
+            out += "\nA limit was met: not all was looked at.\n";
+        }
+        // From applications, and to a terminal.
+        printable(&out)
+    }
+
+    fn part(&self, verdict: Verdict, out: &mut String) {
+        let of_it: Vec<_> = self.findings.iter().filter(|f| f.verdict == verdict).collect();
+        if of_it.is_empty() || verdict == Verdict::Lazy {
+            return;
+        }
+        let _ = writeln!(out, "\n{}", heading(verdict, self.model == "resident"));
+        for finding in of_it.iter().take(SHOWN_MAX) {
+            finding.tell(out);
+        }
+        if of_it.len() > SHOWN_MAX {
+            let _ = writeln!(out, "  and {} more (--json)", of_it.len() - SHOWN_MAX);
+        }
+    }
+
+    fn tell_warmup(&self, out: &mut String) {
+        let Some(most) = self.warmup.first() else { return };
+        let total: usize = self.warmup.iter().map(|line| line.loads).sum();
+        let targets: Vec<_> = self.warmup.iter().map(|w| format!("{:?}", w.target)).collect();
+        let _ = writeln!(
+            out,
+            "\nRequests load {total} classes and functions that the boot does not ({} of them {}). In samovar.toml:\n  warmup = [{}]",
+            most.loads,
+            most.target,
+            targets.join(", ")
+        );
+    }
+}
+
+const PARTS: [Verdict; 7] = [
+    Verdict::Grows,
+    Verdict::Carries,
+    Verdict::Stays,
+    Verdict::Declares,
+    Verdict::PutBack,
+    Verdict::GrowsByUrl,
+    Verdict::Kept,
+];
+
+fn heading(verdict: Verdict, resident: bool) -> &'static str {
+    match verdict {
+        Verdict::Grows => "Grows with each request: a leak",
+        Verdict::Carries => "Another after each request: the next one meets what this one left",
+        Verdict::Stays => "Settings of the process that a request changes and nobody puts back",
+        Verdict::Declares => {
+            "Declared by a request, of code that the boot has loaded: the second time is an error unless it is guarded"
+        }
+        Verdict::PutBack => {
+            "Changed by requests; Samovar puts it back after each, other servers do not"
+        }
+        Verdict::GrowsByUrl => {
+            "Grows with each URL that was not asked before: bounded only if they are"
+        }
+        Verdict::Kept if resident => "Changed by the first request and kept: caches",
+        Verdict::Kept => {
+            "The same after each request: a cache, or something that grows (each request here begins with the image)"
+        }
+        Verdict::Lazy => "Loaded by requests",
+    }
+}
+
+fn findings(series: &Series) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for ((kind, name), noted) in &series.changes {
+        let changes: Vec<_> = noted.iter().map(|(step, change)| (*step, change)).collect();
+        let Some(verdict) = verdict(&series.steps, &changes, &series.boot) else { continue };
+        let Some((_, last)) = noted.last() else { continue };
+        let mean = |of: &dyn Fn(usize) -> i64| {
+            // What the first request has built up does not count as growth.
+            let from = usize::from(noted.len() > 1 && series.steps[noted[0].0].first);
+            let total: i64 = (from..noted.len()).map(of).sum();
+            #[allow(clippy::cast_precision_loss)] // Far below 2^52.
+            let mean = total as f64 / (noted.len() - from) as f64;
+            (mean * 10.0).round() / 10.0
+        };
+        found.push(Finding {
+            verdict,
+            kind: word(*kind),
+            name: name.clone(),
+            owner: last.owner.as_ref().map(|(class, property)| format!("{class}->{property}")),
+            more: 0,
+            before: noted[0].1.before.clone(),
+            after: noted.iter().rev().find_map(|(_, change)| change.after.clone()),
+            requests: noted.len(),
+            grown_per_request: mean(&|n| noted[n].1.grown),
+            bytes_per_request: mean(&|n| noted[n].1.bytes),
+            place: series.places.of(last),
+        });
+    }
+    found
+}
+
+/// One for each owner: the rest are parts of the same.
+fn merged(findings: Vec<Finding>) -> Vec<Finding> {
+    let mut found: Vec<Finding> = Vec::new();
+    let mut places = HashMap::<_, usize>::new();
+    for finding in findings {
+        let root = finding.name.split(['[', '>']).next().unwrap_or_default().to_owned();
+        let owner = finding.owner.clone().unwrap_or(root);
+        match places.entry((finding.verdict, finding.kind, owner)) {
+            Entry::Occupied(at) => found[*at.get()].more += 1,
+            Entry::Vacant(at) => {
+                at.insert(found.len());
+                found.push(finding);
+            }
+        }
+    }
+    found
+}
+
+/// The letters of walk.h.
+fn word(kind: u8) -> &'static str {
+    match kind {
+        b's' => "static property",
+        b'v' => "static variable",
+        b'g' => "global",
+        b'l' => "variable of a waiting function",
+        b'c' => "constant",
+        b'h' | b'H' => "handler",
+        b'i' => "ini setting",
+        b'x' => "setting",
+        b'e' => "environment",
+        b'C' => "class",
+        b'F' => "function",
+        b'I' => "file",
+        b'w' => "stream wrapper or filter",
+        b'r' => "resources",
+        b'o' => "objects that no name leads to",
+        b'b' => "memory",
+        b'd' => "descriptor",
+        b'm' => "mapping",
+        b'p' => "process",
+        _ => "other",
+    }
+}
+
+fn sentence(findings: &[Finding], resident: bool) -> String {
+    let count = |verdict| findings.iter().filter(|f| f.verdict == verdict).count();
+    let said = [
+        (count(Verdict::Grows), "grows", "grow"),
+        (count(Verdict::Carries), "is carried over", "are carried over"),
+        (count(Verdict::Stays), "stays set", "stay set"),
+        (count(Verdict::Declares), "is declared again", "are declared again"),
+    ];
+    let parts: Vec<_> = said
+        .iter()
+        .filter(|(n, ..)| *n > 0)
+        .map(|(n, one, more)| format!("{n} {}", if *n == 1 { one } else { more }))
+        .collect();
+    match (parts.is_empty(), resident) {
+        (true, true) => "nothing leaks: this application may be resident".to_owned(),
+        (true, false) => "nothing of a request would be met by the next one".to_owned(),
+        (false, true) => format!("not ready to be resident: {}", parts.join(", ")),
+        (false, false) => {
+            format!("would not be ready to be resident: {}", parts.join(", "))
+        }
+    }
+}
+
+impl Finding {
+    fn tell(&self, out: &mut String) {
+        let more = if self.more > 0 { format!(" and {} more", self.more) } else { String::new() };
+        let _ = writeln!(out, "  {}{more} ({}): {}", self.name, self.kind, self.what());
+        match (&self.owner, &self.place) {
+            (Some(owner), Some(place)) => writeln!(out, "      {owner}, {place}"),
+            (None, Some(place)) => writeln!(out, "      {place}"),
+            (Some(owner), None) => writeln!(out, "      {owner}"),
+            (None, None) => Ok(()),
+        }
+        .unwrap_or_default();
+    }
+
+    /// What there is more of: one of them, and several.
+    fn unit(&self) -> [&'static str; 2] {
+        let after = self.after.as_deref().unwrap_or_default();
+        match self.kind {
+            "memory" => BYTES,
+            "descriptor" | "mapping" => ["open", "open"],
+            "process" => ["process", "processes"],
+            "handler" => ["handler", "handlers"],
+            "resources" => ["resource", "resources"],
+            "objects that no name leads to" => ["object", "objects"],
+            _ if after.starts_with('\'') => BYTES,
+            _ if after.starts_with("array") => ["element", "elements"],
+            _ => ["member", "members"],
+        }
+    }
+
+    fn growth(&self) -> String {
+        let (bytes, unit) = (self.bytes_per_request, self.unit());
+        let (grown, each) = match unit {
+            BYTES => (bytes.max(self.grown_per_request), String::new()),
+            _ if bytes > 0.0 => (self.grown_per_request, format!(", {bytes:.0} B each")),
+            _ => (self.grown_per_request, String::new()),
+        };
+        let unit = unit[usize::from((grown - 1.0).abs() > f64::EPSILON)];
+        format!("+{grown} {unit} per request{each}, in {} requests", self.requests)
+    }
+
+    fn what(&self) -> String {
+        let shown = |text: &Option<String>| text.clone().unwrap_or_else(|| "not there".to_owned());
+        if matches!(self.verdict, Verdict::Grows | Verdict::GrowsByUrl) {
+            return self.growth();
+        }
+        format!("{} → {}", shown(&self.before), shown(&self.after))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_is_one_sentence() {
+        let finding = |verdict| Finding {
+            verdict,
+            kind: "global",
+            name: "$a".to_owned(),
+            owner: None,
+            more: 0,
+            before: None,
+            after: None,
+            requests: 1,
+            grown_per_request: 0.0,
+            bytes_per_request: 0.0,
+            place: None,
+        };
+        assert!(sentence(&[finding(Verdict::Kept)], true).starts_with("nothing leaks"));
+        let all = [finding(Verdict::Grows), finding(Verdict::Grows), finding(Verdict::Stays)];
+        assert_eq!(sentence(&all, true), "not ready to be resident: 2 grow, 1 stays set");
+    }
+}

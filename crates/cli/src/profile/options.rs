@@ -1,0 +1,139 @@
+//! The flags of `samovar profile`.
+
+use crate::spy::options::{Format, format_named, format_of_file};
+use anyhow::{Result, bail};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use samovar_spy::profile::Part;
+use samovar_wire::Against;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const LAST: Duration = Duration::from_mins(10);
+
+const HELP: &str = "\
+Says what the workers of a running server did: where the time of requests went, function by function.
+The server looks at each busy worker some 49 times a second (profile.hertz) and keeps what it has
+seen by minute and route, for two days (profile.days_max).
+
+Without -o it prints a table; with it a file for others: a flame graph (.svg), go tool pprof
+(.pb.gz), speedscope (.speedscope.json), or lines for scripts (.collapsed).
+Time is the wall clock's, with what was waited for on top; --on-cpu shows the CPU time alone.
+
+Examples:
+  samovar profile                                    the last ten minutes, all routes
+  samovar profile --route 'index.php /cart' --last 1h -o cart.svg
+  samovar profile --against last-reload              which functions became dearer, per request?
+  samovar profile --against 24h-ago --on-cpu -o difference.svg
+
+Exit codes: 0 done, 1 there is nothing to be shown, 2 wrong flags.";
+
+/// What the user asked for.
+#[derive(Debug)]
+pub(crate) struct ProfileOptions {
+    /// The server's socket; `None`: discover it.
+    pub(crate) control: Option<PathBuf>,
+    pub(super) route: Option<String>,
+    pub(super) last: Duration,
+    pub(super) generation: Option<u64>,
+    pub(super) part: Part,
+    pub(super) against: Option<Against>,
+    pub(super) format: Option<Format>,
+    pub(super) output: Option<PathBuf>,
+    pub(super) json: bool,
+}
+
+/// What a flag takes, by the name that clap has for it.
+pub(crate) fn hint(flag: &str) -> Option<&'static str> {
+    Some(match flag {
+        "--last <TIME>" => "it takes a time, such as `10m`, `90s` or `6h`",
+        "--generation <N>" => "it takes a whole number from 1, as samovar status shows it",
+        "--against <WHEN>" => "it takes `last-reload`, `yesterday`, or a time such as `1h-ago`",
+        _ => return None,
+    })
+}
+
+/// The command.
+pub(crate) fn command() -> Command {
+    Command::new("profile")
+        .about("Says where the time of the running server's requests went: functions, flame graphs")
+        .after_help(HELP)
+        .arg(value("route", "ROUTE", "Of this route, by its name in samovar top; else all"))
+        .arg(value("last", "TIME", "How far back [default: 10m]").value_parser(last))
+        .arg(
+            value("generation", "N", "Of workers of this generation")
+                .value_parser(value_parser!(u64).range(1..)),
+        )
+        .arg(flag("on-cpu", "Only what ran, by the CPU time it used").conflicts_with("waiting"))
+        .arg(flag("waiting", "Only what waited in the kernel"))
+        .arg(
+            value("against", "WHEN", "Compare with `last-reload`, `yesterday`, or `1h-ago`")
+                .value_parser(against),
+        )
+        .arg(value("format", "FORMAT", "Write svg, pprof, speedscope or collapsed").value_parser([
+            "svg",
+            "pprof",
+            "speedscope",
+            "collapsed",
+        ]))
+        .arg(
+            value("output", "FILE", "Where to; its end tells the format")
+                .short('o')
+                .value_parser(value_parser!(PathBuf)),
+        )
+}
+
+fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).overrides_with(name).help(help)
+}
+
+fn value(name: &'static str, kind: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(kind).overrides_with(name).help(help)
+}
+
+fn last(text: &str) -> Result<Duration, String> {
+    let span = samovar_config::duration(text).filter(|span| !span.is_zero());
+    span.ok_or_else(String::new)
+}
+
+fn against(text: &str) -> Result<Against, String> {
+    match text {
+        "last-reload" => Ok(Against::Reload),
+        "yesterday" => Ok(Against::Earlier { seconds: 86_400 }),
+        _ => {
+            let span = text.strip_suffix("-ago").and_then(samovar_config::duration);
+            let seconds = span.map(|span| span.as_secs()).filter(|seconds| *seconds > 0);
+            seconds.map(|seconds| Against::Earlier { seconds }).ok_or_else(String::new)
+        }
+    }
+}
+
+/// What flags mean together.
+pub(crate) fn parse(matches: &ArgMatches, control: Option<PathBuf>) -> Result<ProfileOptions> {
+    let output: Option<PathBuf> = matches.get_one("output").cloned();
+    let format = match (matches.get_one::<String>("format"), &output) {
+        (Some(name), _) => Some(format_named(name)),
+        (None, Some(file)) => Some(format_of_file(file)?),
+        (None, None) => None,
+    };
+    let against = matches.get_one("against").copied();
+    if against.is_some() && format.is_some_and(|format| format != Format::Svg) {
+        bail!(
+            "a comparison is a table or a flame graph\nhint: leave --format out, or write an .svg"
+        );
+    }
+    Ok(ProfileOptions {
+        control,
+        route: matches.get_one("route").cloned(),
+        last: matches.get_one("last").copied().unwrap_or(LAST),
+        generation: matches.get_one("generation").copied(),
+        part: match (matches.get_flag("on-cpu"), matches.get_flag("waiting")) {
+            (true, _) => Part::OnCpu,
+            (_, true) => Part::Waiting,
+            _ => Part::All,
+        },
+        against,
+        format,
+        output,
+        json: matches.get_flag("json"),
+    })
+}

@@ -1,0 +1,59 @@
+//! What is shown, as a file that others read.
+
+use super::options::ProfileOptions;
+use super::shown::{Shown, against_words};
+use crate::spy::options::Format;
+use crate::terminal;
+use anyhow::{Context, Result};
+use samovar_spy::profile::difference::{Side, factor};
+use samovar_spy::profile::{collapsed, pprof, speedscope, svg};
+use std::io::Write;
+use std::time::{Duration, UNIX_EPOCH};
+
+pub(super) fn write(shown: &Shown, asked: &ProfileOptions, format: Format) -> Result<()> {
+    let profile = &shown.now.profile;
+    let bytes = match format {
+        Format::Svg => flames(shown, asked).into_bytes(),
+        Format::Collapsed => collapsed::render(profile).into_bytes(),
+        Format::Speedscope => speedscope::render(profile, &shown.what).into_bytes(),
+        Format::Pprof => {
+            let began = UNIX_EPOCH + Duration::from_secs(shown.now.from);
+            let span = Duration::from_secs(shown.now.to.saturating_sub(shown.now.from));
+            pprof::render(profile, began, span, shown.hertz)?
+        }
+    };
+    let Some(path) = &asked.output else {
+        let mut out = std::io::stdout().lock();
+        return match out.write_all(&bytes).and_then(|()| out.flush()) {
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                Err(error).context("cannot write to standard output")
+            }
+            _ => Ok(()),
+        };
+    };
+    std::fs::write(path, bytes).with_context(|| {
+        format!(
+            "cannot write `{}`\nhint: name a file in a folder that is there and yours, on a disk with room",
+            path.display()
+        )
+    })?;
+    terminal::complain(&format!(
+        "samovar: {} samples, {} stacks",
+        profile.total().samples,
+        profile.len()
+    ));
+    Ok(())
+}
+
+fn flames(shown: &Shown, asked: &ProfileOptions) -> String {
+    let profile = &shown.now.profile;
+    let Some(before) = &shown.before else {
+        return svg::render(profile, &shown.what, shown.measure);
+    };
+    let sides =
+        [before, &shown.now].map(|side| Side { profile: &side.profile, requests: side.requests });
+    let factor = factor(sides[0], sides[1], shown.measure);
+    let against = asked.against.map(against_words).unwrap_or_default();
+    let title = format!("{}, against {against}: red is dearer", shown.what);
+    svg::render_against(profile, Some((&before.profile, factor)), &title, shown.measure)
+}

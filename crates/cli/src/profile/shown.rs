@@ -1,0 +1,79 @@
+//! The server's answer, of the part of it that was asked for.
+
+use super::options::ProfileOptions;
+use anyhow::{Context, Result, anyhow};
+use samovar_spy::profile::svg::Measure;
+use samovar_spy::profile::{Part, Profile, packed};
+use samovar_wire::{Against, ProfileAnswer, ProfileSide};
+
+/// What workers did in some time, of the part that was asked for.
+#[derive(Debug)]
+pub(super) struct Side {
+    pub(super) from: u64,
+    pub(super) to: u64,
+    pub(super) generations: Vec<u64>,
+    pub(super) requests: u64,
+    pub(super) profile: Profile,
+}
+
+/// What is to be shown.
+#[derive(Debug)]
+pub(super) struct Shown {
+    /// `all routes`, or the route's name.
+    pub(super) what: String,
+    pub(super) measure: Measure,
+    pub(super) hertz: u32,
+    pub(super) now: Side,
+    pub(super) before: Option<Side>,
+    pub(super) is_cut: bool,
+}
+
+impl Side {
+    fn of(side: ProfileSide, part: Part) -> Result<Side> {
+        let packed: packed::Packed = serde_json::from_value(side.profile)
+            .context("the server's answer is not understood")?;
+        let whole = packed::unpack(packed)
+            .ok_or_else(|| anyhow!("the server's answer is not understood"))?;
+        Ok(Side {
+            from: side.from,
+            to: side.to,
+            generations: side.generations,
+            requests: side.requests,
+            profile: whole.part(part),
+        })
+    }
+}
+
+impl Shown {
+    pub(super) fn of(asked: &ProfileOptions, answer: &ProfileAnswer) -> Result<Shown> {
+        let part = match asked.part {
+            Part::All => "",
+            Part::OnCpu => ", on CPU",
+            Part::Waiting => ", waiting",
+        };
+        let before = answer.before.clone();
+        let is_cut = answer.now.is_cut || before.as_ref().is_some_and(|side| side.is_cut);
+        Ok(Shown {
+            what: format!("{}{part}", asked.route.as_deref().unwrap_or("all routes")),
+            measure: if asked.part == Part::OnCpu { Measure::Cpu } else { Measure::Wall },
+            hertz: answer.hertz,
+            now: Side::of(answer.now.clone(), asked.part)?,
+            before: before.map(|side| Side::of(side, asked.part)).transpose()?,
+            is_cut,
+        })
+    }
+}
+
+/// How a comparison is called.
+pub(super) fn against_words(against: Against) -> String {
+    match against {
+        Against::Reload => "before the last reload".to_owned(),
+        Against::Earlier { seconds } if seconds.is_multiple_of(86_400) => {
+            format!("{} d earlier", seconds / 86_400)
+        }
+        Against::Earlier { seconds } if seconds.is_multiple_of(3_600) => {
+            format!("{} h earlier", seconds / 3_600)
+        }
+        Against::Earlier { seconds } => format!("{} min earlier", seconds.div_ceil(60)),
+    }
+}

@@ -1,0 +1,132 @@
+//! The supervisor's sampler and crates/profile, put together: what is seen of workers goes where it is kept and asked for.
+
+use anyhow::{Context, Result};
+use samovar_config::Settings;
+use samovar_insight::{Model, Scene};
+use samovar_profile::{At, Options, Profiles, Sample};
+use samovar_ring::RequestLine;
+use samovar_spy::profile::Weight;
+use samovar_supervisor as supervisor;
+use samovar_supervisor::{Handle, Look, Observer, Sampler, SlowScene};
+use samovar_wire::ProfileStatus;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// What is appended to the name of the history's file.
+const SUFFIX: &str = ".profiles";
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// Both of them.
+#[derive(Debug)]
+pub(crate) struct Sampling {
+    pub(crate) profiles: Arc<Profiles>,
+    sampler: OnceLock<Sampler>,
+    slow: Option<Duration>,
+    hertz: u32,
+}
+
+impl Sampling {
+    /// Opens what is kept; `None`: nobody is to look at workers. `is_measured`: crates/insight tells of requests' ends.
+    pub(crate) fn open(settings: &Settings, is_measured: bool) -> Result<Option<Sampling>> {
+        let hertz = u32::try_from(settings.profile.hertz).unwrap_or(u32::MAX);
+        let slow = is_measured.then_some(settings.insight.slow_request);
+        if hertz == 0 && slow.is_none() {
+            return Ok(None);
+        }
+        let beside = settings.insight.store.clone().filter(|_| is_measured && hertz > 0);
+        let path = beside.map(|path| {
+            let mut name = path.into_os_string();
+            name.push(SUFFIX);
+            PathBuf::from(name)
+        });
+        let profiles = Profiles::start(Options {
+            path,
+            bytes_max: settings.profile.bytes_max,
+            keep: DAY * u32::try_from(settings.profile.days_max).unwrap_or(u32::MAX),
+            hertz,
+            is_told: is_measured,
+            trouble: Box::new(|trouble| tracing::warn!("{trouble}")),
+        });
+        let profiles = Arc::new(profiles.context("cannot start to keep profiles")?);
+        Ok(Some(Sampling { profiles, sampler: OnceLock::new(), slow, hertz }))
+    }
+
+    /// Begins to look.
+    pub(crate) fn begin(&self, workers: &Handle) -> Result<()> {
+        let sampling = supervisor::Sampling { hertz: self.hertz, slow: self.slow };
+        let observer = Box::new(Seen(Arc::clone(&self.profiles)));
+        let sampler = Sampler::start(workers, sampling, observer);
+        if let Some(sampler) = sampler.context("cannot start the sampler")? {
+            // Nobody else has begun.
+            let _ = self.sampler.set(sampler);
+        }
+        Ok(())
+    }
+
+    /// How it fares.
+    pub(crate) fn status(&self) -> ProfileStatus {
+        let report = self.sampler.get().map(Sampler::report).unwrap_or_default();
+        ProfileStatus {
+            hertz: self.hertz,
+            samples_total: report.samples,
+            torn_total: report.torn,
+            cpu_seconds: report.cpu.as_secs_f64(),
+            minutes_lost_total: self.profiles.minutes_lost(),
+            trouble: report.trouble,
+        }
+    }
+
+    /// The end: the last minute is kept.
+    pub(crate) fn finish(&self) {
+        if let Some(sampler) = self.sampler.get() {
+            sampler.finish();
+        }
+        self.profiles.finish();
+    }
+}
+
+/// The sampler's observer.
+struct Seen(Arc<Profiles>);
+
+impl Observer for Seen {
+    fn knows(&mut self, life: u32, generation: u64) {
+        self.0.knows(life, generation);
+    }
+
+    fn saw(&mut self, look: &Look<'_>) {
+        let at = match look.scene {
+            supervisor::Scene::Php(stack, activity) => At::Php(&stack.frames, activity),
+            supervisor::Scene::NoCode => At::NoCode,
+            supervisor::Scene::Rollback => At::Rollback,
+            supervisor::Scene::Reset => At::Reset,
+        };
+        self.0.add(&Sample {
+            generation: look.generation,
+            model: match look.model {
+                samovar_ring::Model::Script => Model::Script,
+                samovar_ring::Model::Resident => Model::Resident,
+                samovar_ring::Model::Checkpoint => Model::Checkpoint,
+            },
+            is_boot: look.is_boot,
+            request: look.request.map(|(_, line)| parts(line)),
+            at,
+            weight: Weight { samples: 1, wall_ns: look.wall_ns, cpu_ns: look.cpu_ns },
+        });
+    }
+
+    fn is_slow(&mut self, request: &RequestLine, scene: SlowScene) {
+        let calls = scene.calls.into_iter().map(String::into_boxed_str).collect();
+        self.0.is_slow(parts(request), Scene { blocked: scene.blocked.into(), calls });
+    }
+
+    fn turned(&mut self) {
+        self.0.turn();
+    }
+}
+
+/// Id, script and path.
+fn parts(line: &RequestLine) -> (&str, &str, &str) {
+    (&line.id, &line.script, &line.path)
+}

@@ -1,0 +1,108 @@
+//! The supervisor's news → the log, the service manager, the front.
+
+use super::limits::Limits;
+use super::ways::SlowLogFile;
+use crate::logging::Logs;
+use crate::reload::Reloader;
+use crate::service::{ServiceState, Watchdog};
+use samovar_front::FrontHandle;
+use samovar_insight::Insight;
+use samovar_insight::store::EventKind;
+use samovar_supervisor::News;
+use samovar_wire::{ReloadAnswer, ReloadOptions};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// What a run of the supervisor brings about outside of it.
+pub(super) struct Hooks {
+    pub(super) addresses: Vec<String>,
+    pub(super) control: PathBuf,
+    pub(super) front: FrontHandle,
+    pub(super) reloader: Reloader,
+    /// A signal to reload is being answered: its settings are read.
+    pub(super) is_reading: Arc<AtomicBool>,
+    pub(super) logs: Logs,
+    pub(super) state: ServiceState,
+    pub(super) insight: Option<Arc<Insight>>,
+    pub(super) slow_log: SlowLogFile,
+    pub(super) limits: Limits,
+    pub(super) watchdog: Watchdog,
+}
+
+impl Hooks {
+    /// For the history.
+    fn note(&self, kind: EventKind, text: String) {
+        if let Some(insight) = &self.insight {
+            insight.event(kind, text);
+        }
+    }
+}
+
+/// Whoever sends a signal reads the log: both ends are told there, whatever its level is.
+fn begin_reload(reloader: &Reloader, logs: Logs) {
+    reloader.begin(&ReloadOptions::default(), move |answer| match answer {
+        ReloadAnswer { error: Some(why), .. } => {
+            logs.say(&format!("no reload, the old generation goes on: {why}"));
+        }
+        ReloadAnswer { generation, .. } => logs.say(&format!("generation {generation} serves")),
+    });
+}
+
+impl samovar_supervisor::Hooks for Hooks {
+    fn ready(&mut self) {
+        // The line that people, scripts and tests wait for; not a log line, so no log level hides it.
+        let control = self.control.display();
+        self.logs.say(&format!("listening on {} (control {control})", self.addresses.join(" ")));
+        self.state.serves(1);
+        self.note(EventKind::Start, self.addresses.join(" "));
+    }
+
+    fn turned(&mut self) {
+        self.watchdog.turn();
+        if self.insight.is_some() && self.limits.is_due(Instant::now()) {
+            let lines_lost = self.logs.lost() + self.slow_log.lost();
+            for reached in self.limits.look(&self.front.counters(), lines_lost) {
+                self.note(EventKind::Limit, reached);
+            }
+        }
+    }
+
+    fn stop_requested(&mut self) {
+        self.state.stops();
+        self.note(EventKind::Stop, String::new());
+        self.front.drain();
+    }
+
+    fn reopen_logs(&mut self) {
+        self.front.reopen_logs();
+        self.slow_log.reopen();
+    }
+
+    fn news(&mut self, news: News) {
+        match news {
+            News::Killed(why) => self.note(EventKind::Kill, why),
+            News::Crashed(how) | News::TemplateEnded(how) => self.note(EventKind::Crash, how),
+            News::Left(why) => self.note(EventKind::Recycle, why.to_owned()),
+        }
+    }
+
+    fn reload_requested(&mut self) {
+        // One at a time: more signals than that mean no more than one.
+        if self.is_reading.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let (logs, reloader) = (self.logs.clone(), self.reloader.clone());
+        let is_reading = Arc::clone(&self.is_reading);
+        // The settings' disk may hang, and nobody would supervise meanwhile.
+        let begin = move || {
+            begin_reload(&reloader, logs);
+            is_reading.store(false, Ordering::SeqCst);
+        };
+        if let Err(error) = std::thread::Builder::new().name("reload".into()).spawn(begin) {
+            self.is_reading.store(false, Ordering::SeqCst);
+            self.logs.say(&format!("no reload, the old generation goes on: {error}"));
+        }
+    }
+}

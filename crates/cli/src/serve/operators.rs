@@ -1,0 +1,321 @@
+//! What operators see: requests are added up, and the admin listener shows it.
+
+use super::listen;
+use super::ways::{self, SlowLogFile, Ways};
+use crate::control::report::{StatusSources, process_cpu_ns, status};
+use crate::sampling::Sampling;
+use anyhow::{Context, Result, bail};
+use samovar_admin::{Access, Admin, Host};
+use samovar_config::{Listen, Settings};
+use samovar_insight::export::exposition::{Exposition, Kind};
+use samovar_insight::pinba::listener::PinbaIn;
+use samovar_insight::store::StoreLimits;
+use samovar_insight::{Clock, HistoryOptions, Insight, Intake, Limits, Options, Witness, intake};
+use samovar_profile::Profiles;
+use samovar_wire::{ScalingStatus, SharedObject, SharedStatus, Status};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+/// Queued requests, as a share of `limits.queue_max`, from which on no more should come: three quarters.
+const READY_QUEUE_SHARE: (u64, u64) = (3, 4);
+
+/// The admin listener's sockets. One that others than this machine's users reach needs a token.
+pub(super) fn bind(settings: &Settings) -> Result<Vec<TcpListener>> {
+    settings.admin.iter().map(|at| open(settings, at)).collect()
+}
+
+fn open(settings: &Settings, at: &Listen) -> Result<TcpListener> {
+    let listener = listen::bind(at, BACKLOG)?;
+    refuse_strangers(settings, listener.local_addr()?)?;
+    Ok(listener)
+}
+
+/// Without a token, operators are those who are on this machine.
+pub(crate) fn refuse_strangers(settings: &Settings, address: SocketAddr) -> Result<()> {
+    if !address.ip().is_loopback() && settings.admin_token.is_none() {
+        bail!(
+            "`admin` on {address} would show figures and paths of all requests to everybody who \
+             reaches it\nhint: set `admin_token`, or use an address of loopback"
+        );
+    }
+    Ok(())
+}
+
+const BACKLOG: usize = 64;
+
+/// The two ends of what is known of requests: the front's, and the readers'.
+#[derive(Default)]
+pub(super) struct Measured {
+    pub(super) intake: Option<Intake>,
+    pub(super) insight: Option<Arc<Insight>>,
+    pub(super) slow_log: SlowLogFile,
+    /// Who looks at workers, if anybody.
+    pub(super) sampling: Option<Arc<Sampling>>,
+}
+
+/// Starts to add requests up, if anybody can look, or is told.
+pub(super) fn measure(settings: &Settings, pinba_in: Option<PinbaIn>) -> Result<Measured> {
+    let of = &settings.insight;
+    let is_looked_at = !settings.admin.is_empty() || of.store.is_some();
+    let is_measured = of.enabled && (is_looked_at || ways::are_any(settings));
+    let sampling = Sampling::open(settings, is_measured)?.map(Arc::new);
+    if !is_measured {
+        return Ok(Measured { sampling, ..Measured::default() });
+    }
+    let Ways { sinks, slow_log } = ways::open(settings)?;
+    let limits = Limits {
+        routes_max: of.routes_max,
+        slow_ns: u64::try_from(of.slow_request.as_nanos()).unwrap_or(u64::MAX),
+    };
+    let history = of.store.clone().map(|path| HistoryOptions {
+        path,
+        limits: StoreLimits {
+            bytes_max: of.store_bytes_max,
+            days_max: u32::try_from(of.days_max).unwrap_or(u32::MAX),
+        },
+        trouble: Box::new(|trouble| tracing::warn!("{trouble}")),
+    });
+    let redaction = ways::redaction(settings);
+    let cpu: Option<Clock> = Some(Box::new(process_cpu_ns));
+    let witness = sampling.as_ref().map(|s| Arc::clone(&s.profiles) as Arc<dyn Witness>);
+    let options = Options { history, redaction, sinks, pinba_in, cpu, witness };
+    let (front, thread) = intake();
+    let insight = Insight::start_with(thread, limits, options);
+    let insight = Arc::new(insight.context("cannot start the measuring")?);
+    Ok(Measured { intake: Some(front), insight: Some(insight), slow_log, sampling })
+}
+
+/// Starts the admin listener, if there are sockets for it.
+pub(super) fn start(
+    listeners: Vec<TcpListener>,
+    settings: &Settings,
+    sources: StatusSources,
+    insight: Option<Arc<Insight>>,
+) -> Result<Option<Admin>> {
+    if listeners.is_empty() {
+        return Ok(None);
+    }
+    let addresses = listen::addresses(&listeners)?;
+    let access =
+        Access { token: settings.admin_token.clone(), hosts: settings.admin_hosts.clone() };
+    let host = Server { sources, queue_max: settings.limits.queue_max as u64 };
+    let admin = Admin::start(listeners, access, Box::new(host), insight)?;
+    tracing::info!(admin = addresses.join(" "), "operators are answered");
+    Ok(Some(admin))
+}
+
+/// This server, as the admin listener asks it.
+struct Server {
+    sources: StatusSources,
+    queue_max: u64,
+}
+
+impl Host for Server {
+    fn profiles(&self) -> Option<Arc<Profiles>> {
+        let sampling = self.sources.sampling.as_ref()?;
+        (sampling.status().hertz > 0).then(|| Arc::clone(&sampling.profiles))
+    }
+
+    fn status(&self) -> Status {
+        status(&self.sources)
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        readiness(&status(&self.sources), self.queue_max)
+    }
+
+    fn metrics(&self, page: &mut Exposition) {
+        metrics(&status(&self.sources), page);
+    }
+}
+
+/// Why no more requests should come.
+fn readiness(status: &Status, queue_max: u64) -> Result<(), String> {
+    let takes_requests = |state: &str| matches!(state, "idle" | "busy");
+    if status.draining {
+        return Err("the server drains, or has not begun".to_owned());
+    }
+    if !status.workers.iter().any(|worker| takes_requests(&worker.state)) {
+        return Err("no worker has booted yet".to_owned());
+    }
+    let (share, of) = READY_QUEUE_SHARE;
+    if status.front.queue_depth >= queue_max * share / of {
+        return Err(format!("{} requests wait for a worker", status.front.queue_depth));
+    }
+    Ok(())
+}
+
+type ServerMetric = (&'static str, Kind, &'static str, fn(&Status) -> f64);
+
+const METRICS: &[ServerMetric] = &[
+    ("samovar_uptime_seconds", Kind::Gauge, "Time since the start.", |s| s.uptime_seconds),
+    ("samovar_server_cpu_seconds", Kind::Counter, "CPU time of the server itself.", |s| {
+        s.cpu_seconds
+    }),
+    ("samovar_generation", Kind::Gauge, "The application's generation.", |s| {
+        f64::from(u32::try_from(s.generation).unwrap_or(u32::MAX))
+    }),
+    ("samovar_queue_depth", Kind::Gauge, "Requests that wait for a worker.", |s| {
+        count(s.front.queue_depth)
+    }),
+    ("samovar_requests_in_flight", Kind::Gauge, "Requests without a complete answer.", |s| {
+        count(s.front.in_flight)
+    }),
+    ("samovar_connections", Kind::Gauge, "Open connections.", |s| count(s.front.connections)),
+    ("samovar_requests", Kind::Counter, "Requests whose head was parsed.", |s| {
+        count(s.front.requests_total)
+    }),
+    ("samovar_requests_rejected", Kind::Counter, "Requests that found no worker in time.", |s| {
+        count(s.front.rejected_total)
+    }),
+    (
+        "samovar_connections_refused",
+        Kind::Counter,
+        "Connections of clients that had enough.",
+        |s| count(s.front.connections_refused_total),
+    ),
+    ("samovar_requests_timed_out", Kind::Counter, "Requests without an answer in time.", |s| {
+        count(s.front.timeouts_total)
+    }),
+    ("samovar_answers_compressed", Kind::Counter, "Answers that went out compressed.", |s| {
+        count(s.front.compressed_total)
+    }),
+    ("samovar_overrun_kills", Kind::Counter, "Workers killed because a script did not end.", |s| {
+        count(s.front.overrun_kills_total)
+    }),
+    ("samovar_retries", Kind::Counter, "Requests run again because a worker died.", |s| {
+        count(s.front.retries_total)
+    }),
+    ("samovar_panics", Kind::Counter, "Requests that a bug of the server has ended.", |s| {
+        count(s.front.panics_total)
+    }),
+    ("samovar_worker_restarts", Kind::Counter, "Workers replaced after a death.", |s| {
+        count(s.worker_restarts_total)
+    }),
+    (
+        "samovar_workers_recycled",
+        Kind::Counter,
+        "Workers replaced because they had done enough.",
+        |s| count(s.workers_recycled_total),
+    ),
+    ("samovar_workers_grown", Kind::Counter, "Workers added because requests waited.", |s| {
+        count(s.workers_grown_total)
+    }),
+    ("samovar_workers_shrunk", Kind::Counter, "Workers taken away: nothing to do.", |s| {
+        count(s.workers_shrunk_total)
+    }),
+    ("samovar_workers_running", Kind::Gauge, "Workers that run, where that is limited.", |s| {
+        count(s.workers_running)
+    }),
+    ("samovar_profile_samples", Kind::Counter, "Looks at busy workers.", |s| {
+        count(s.profile.as_ref().map_or(0, |profile| profile.samples_total))
+    }),
+    ("samovar_log_lines_lost", Kind::Counter, "Lines of the logs that were lost.", |s| {
+        count(s.log_lines_lost_total + s.access_log_lines_lost_total)
+    }),
+];
+
+#[allow(clippy::cast_precision_loss)] // Counts beyond 2⁵³ are no server's.
+fn count(number: u64) -> f64 {
+    number as f64
+}
+
+type ObjectMetric = (&'static str, Kind, &'static str, fn(&SharedObject) -> Option<u64>);
+
+/// Those that an object has, with its kind and name.
+const OBJECT_METRICS: &[ObjectMetric] = &[
+    ("samovar_shared_object_bytes", Kind::Gauge, "Shared memory of an object.", |o| Some(o.bytes)),
+    ("samovar_shared_rows", Kind::Gauge, "Rows of a table or limiter in use.", |o| o.used),
+    ("samovar_shared_rows_max", Kind::Gauge, "Rows that it has.", |o| o.room),
+    ("samovar_shared_cache_hits", Kind::Counter, "Values that were found in a cache.", |o| {
+        o.cache.as_ref().map(|cache| cache.hits_total)
+    }),
+    ("samovar_shared_cache_misses", Kind::Counter, "Values that were not.", |o| {
+        o.cache.as_ref().map(|cache| cache.misses_total)
+    }),
+    ("samovar_shared_cache_evicted", Kind::Counter, "Values that had to go for others.", |o| {
+        o.cache.as_ref().map(|cache| cache.evicted_total)
+    }),
+    ("samovar_shared_cache_values", Kind::Gauge, "Values in a cache.", |o| {
+        o.cache.as_ref().map(|cache| cache.values)
+    }),
+    ("samovar_shared_lock_held", Kind::Gauge, "Whether a lock is held.", |o| o.held.map(u64::from)),
+    ("samovar_shared_limiter_allowed", Kind::Counter, "What a limiter has allowed.", |o| {
+        o.allowed_total
+    }),
+    ("samovar_shared_limiter_denied", Kind::Counter, "What a limiter has not allowed.", |o| {
+        o.denied_total
+    }),
+    ("samovar_shared_breaker_open", Kind::Gauge, "Whether a breaker lets no call through.", |o| {
+        o.breaker.as_ref().map(|breaker| u64::from(breaker.state != "closed"))
+    }),
+    ("samovar_shared_breaker_opened", Kind::Counter, "Times a breaker has opened.", |o| {
+        o.breaker.as_ref().map(|breaker| breaker.opened_total)
+    }),
+    ("samovar_shared_breaker_refused", Kind::Counter, "Calls that it did not let through.", |o| {
+        o.breaker.as_ref().map(|breaker| breaker.refused_total)
+    }),
+];
+
+fn shared_metrics(shared: &SharedStatus, page: &mut Exposition) {
+    page.family("samovar_shared_bytes", Kind::Gauge, "Memory that workers share, in use.");
+    page.sample(&[], count(shared.bytes));
+    page.family("samovar_shared_bytes_max", Kind::Gauge, "Memory that workers can share.");
+    page.sample(&[], count(shared.bytes_max));
+    page.family("samovar_shared_refused", Kind::Counter, "Shared objects that had no room.");
+    page.sample(&[], count(shared.refused_total));
+    for (name, kind, help, value) in OBJECT_METRICS {
+        page.family(name, *kind, help);
+        for object in &shared.objects {
+            if let Some(value) = value(object) {
+                page.sample(&[("kind", &object.kind), ("name", &object.name)], count(value));
+            }
+        }
+    }
+}
+
+/// A word of the reasons is 1, as a state set has it: the reason why there are not more workers.
+fn scaling_metrics(scaling: &[ScalingStatus], page: &mut Exposition) {
+    page.family("samovar_workers_max", Kind::Gauge, "Most workers that there may be.");
+    for one in scaling {
+        page.sample(&[("kind", &one.kind)], count(one.max));
+    }
+    page.family("samovar_workers_wanted", Kind::Gauge, "Workers that there are to be.");
+    for one in scaling {
+        page.sample(&[("kind", &one.kind)], count(one.workers));
+    }
+    page.family("samovar_workers_why", Kind::Gauge, "Why there are not more, or fewer.");
+    for one in scaling {
+        page.sample(&[("kind", &one.kind), ("reason", &one.reason)], 1.0);
+    }
+}
+
+fn metrics(status: &Status, page: &mut Exposition) {
+    page.family("samovar_build_info", Kind::Gauge, "Which server this is.");
+    page.sample(&[("version", &status.version)], 1.0);
+    for (name, kind, help, value) in METRICS {
+        page.family(name, *kind, help);
+        page.sample(&[], value(status));
+    }
+    page.family("samovar_requests_shed", Kind::Counter, "Rejected requests by reason.");
+    for (reason, number) in &status.front.rejected_reasons {
+        page.sample(&[("reason", reason)], count(*number));
+    }
+    page.family("samovar_workers", Kind::Gauge, "Workers by state.");
+    for state in ["starting", "booting", "idle", "busy", "held", "leaving"] {
+        let found = status.workers.iter().filter(|worker| worker.state == state).count();
+        page.sample(&[("state", state)], count(found as u64));
+    }
+    page.family("samovar_workers_memory_bytes", Kind::Gauge, "Resident memory of all workers.");
+    page.sample(&[], count(status.workers.iter().map(|worker| worker.rss_bytes).sum()));
+    scaling_metrics(&status.scaling, page);
+    shared_metrics(&status.shared, page);
+    if let Some(image) = &status.image {
+        page.family("samovar_image_bytes", Kind::Gauge, "The booted application's image.");
+        page.sample(&[], count(image.bytes));
+        page.family("samovar_image_findings", Kind::Gauge, "What the boot has left open.");
+        page.sample(&[], count(image.findings.len() as u64));
+        page.family("samovar_worker_reforks", Kind::Counter, "Workers that left by themselves.");
+        page.sample(&[], count(image.refork_total));
+    }
+}

@@ -1,0 +1,157 @@
+//! settings → the ways by which requests leave the server's memory, and the one by which those of others come in.
+
+use anyhow::{Context, Result};
+use samovar_config::{AccessLog, LogFormat, Otlp, Settings};
+use samovar_insight::export::otlp::{Exporter, Identity, OtlpOptions};
+use samovar_insight::pinba::Sender;
+use samovar_insight::pinba::listener::{PinbaIn, PinbaInOptions};
+use samovar_insight::pinba::sender::{PinbaOut, PinbaOutOptions};
+use samovar_insight::slow_log::{Form, SlowLog, SlowLogOptions};
+use samovar_insight::{Redaction, Sink};
+use samovar_log::{Log, Notice, Target};
+use std::time::Duration;
+
+/// How long the end of the server waits for the slow log's disk or reader.
+const FLUSH_LIMIT: Duration = Duration::from_secs(1);
+
+/// Whether anybody is told of requests, or tells.
+pub(super) fn are_any(settings: &Settings) -> bool {
+    let of = &settings.insight;
+    of.slow_log != AccessLog::Off
+        || of.otlp.endpoint.is_some()
+        || of.pinba.is_some()
+        || of.pinba_listen.is_some()
+}
+
+/// The socket for other machines' packets; while the server still may bind.
+pub(super) fn bind(settings: &Settings) -> Result<Option<PinbaIn>> {
+    let Some(listen) = settings.insight.pinba_listen.as_ref().filter(|_| settings.insight.enabled)
+    else {
+        return Ok(None);
+    };
+    let address = listen.to_string();
+    let bound = PinbaIn::bind(&PinbaInOptions::new(&address));
+    let bound = bound.with_context(|| {
+        format!("cannot take in packets on `insight.pinba_listen` = `{address}` (UDP)")
+    })?;
+    tracing::info!(address = %bound.address()?, "packets of other machines are taken in");
+    Ok(Some(bound))
+}
+
+/// The ways out, open.
+#[derive(Default)]
+pub(super) struct Ways {
+    pub(super) sinks: Vec<Box<dyn Sink>>,
+    pub(super) slow_log: SlowLogFile,
+}
+
+/// The slow log's writer, for who follows its file.
+#[derive(Clone, Default)]
+pub(super) struct SlowLogFile(pub(super) Option<Log>);
+
+impl SlowLogFile {
+    /// A file that was moved away is opened again with the next line.
+    pub(super) fn reopen(&self) {
+        if let Some(log) = &self.0 {
+            log.reopen();
+        }
+    }
+
+    /// The end: what is there is written now or never.
+    pub(super) fn finish(&self) {
+        if let Some(log) = &self.0 {
+            log.flush(FLUSH_LIMIT);
+        }
+    }
+
+    /// Lines that were lost, since the start.
+    pub(super) fn lost(&self) -> u64 {
+        self.0.as_ref().map_or(0, Log::lost)
+    }
+}
+
+/// Opens them all.
+pub(super) fn open(settings: &Settings) -> Result<Ways> {
+    let of = &settings.insight;
+    let mut ways = Ways { slow_log: open_slow_log(&of.slow_log)?, ..Ways::default() };
+    if let Some(log) = ways.slow_log.0.clone() {
+        let write = move |line: &str| {
+            log.put(format!("{line}\n"));
+        };
+        let options = SlowLogOptions {
+            slow_ns: u64::try_from(of.slow_request.as_nanos()).unwrap_or(u64::MAX),
+            form: match of.slow_log_format {
+                LogFormat::Text => Form::Text,
+                LogFormat::Json => Form::Json,
+            },
+            per_second_max: u32::try_from(of.slow_log_per_second).unwrap_or(u32::MAX),
+            write: Box::new(write),
+        };
+        ways.sinks.push(Box::new(SlowLog::new(options)));
+    }
+    if let Some((endpoint, options)) = otlp(settings) {
+        let exporter = Exporter::start(options);
+        let exporter = exporter.with_context(|| format!("`insight.otlp` = `{endpoint}`"))?;
+        ways.sinks.push(Box::new(exporter));
+    }
+    if let Some(server) = &of.pinba {
+        let sender = Sender { host: host_name(), server: of.service.clone() };
+        let out = PinbaOut::start(PinbaOutOptions { server: server.clone(), sender });
+        let out = out.with_context(|| format!("cannot tell `insight.pinba` = `{server}`"))?;
+        ways.sinks.push(Box::new(out));
+    }
+    Ok(ways)
+}
+
+/// The collector, and how it is told; while there is one.
+pub(crate) fn otlp(settings: &Settings) -> Option<(&str, OtlpOptions)> {
+    let of = &settings.insight;
+    let endpoint = of.otlp.endpoint.as_deref()?;
+    let identity = Identity {
+        service: of.service.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        host: host_name(),
+    };
+    Some((endpoint, otlp_options(endpoint, &of.otlp, identity)))
+}
+
+fn otlp_options(endpoint: &str, of: &Otlp, identity: Identity) -> OtlpOptions {
+    let trouble = Box::new(|trouble: &str| tracing::warn!("{trouble}"));
+    OtlpOptions {
+        headers: of.headers.clone().into_iter().collect(),
+        timeout: of.timeout,
+        every: of.every,
+        figures_every: Some(of.figures_every).filter(|every| !every.is_zero()),
+        bytes_max: usize::try_from(of.bytes_max).unwrap_or(usize::MAX),
+        roots: of.roots.clone(),
+        ..OtlpOptions::new(endpoint, identity, trouble)
+    }
+}
+
+fn open_slow_log(setting: &AccessLog) -> Result<SlowLogFile> {
+    let (target, name) = match setting {
+        AccessLog::Off => return Ok(SlowLogFile(None)),
+        AccessLog::Stdout => (Target::Stdout, "slow log".to_owned()),
+        AccessLog::File(path) => {
+            (Target::File(path.clone()), format!("slow log `{}`", path.display()))
+        }
+    };
+    let told = name.clone();
+    let notice = Notice::Elsewhere(Box::new(move |trouble| tracing::warn!("{told}: {trouble}")));
+    let log = Log::start("slow-log", target, notice);
+    Ok(SlowLogFile(Some(log.with_context(|| format!("cannot write the {name}"))?)))
+}
+
+/// Names of which the values are kept nowhere.
+pub(super) fn redaction(settings: &Settings) -> Redaction {
+    match &settings.insight.redact[..] {
+        [] => Redaction::default(),
+        words => Redaction::new(words),
+    }
+}
+
+/// As the machine calls itself; empty where the kernel does not say.
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}

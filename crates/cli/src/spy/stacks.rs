@@ -1,0 +1,96 @@
+//! The stacks of this moment, each with what its thread waits for and the request that it answers.
+
+use super::options::{SpyOptions, Whom};
+use super::words::{EXIT_INCOMPLETE, refusals, tell};
+use crate::terminal;
+use anyhow::Result;
+use samovar_spy::{Sample, Watch, title};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+pub(super) fn run(watch: &mut Watch, asked: &SpyOptions) -> Result<ExitCode> {
+    let samples = watch.look();
+    let idle: Vec<u32> = watch
+        .processes()
+        .map(|(pid, _)| pid)
+        .filter(|pid| !samples.iter().any(|sample| sample.pid == *pid))
+        .collect();
+    let text =
+        if asked.json { as_json(watch, &samples, &idle) } else { as_text(watch, &samples, &idle) };
+    terminal::print(&text)?;
+    let refused = refusals(watch);
+    tell(&refused);
+    let is_nobody = matches!(asked.whom, Whom::All) && samples.is_empty() && idle.is_empty();
+    if is_nobody && refused.is_empty() {
+        terminal::complain("samovar: no PHP process runs on this machine");
+    }
+    let is_whole = refused.is_empty() && watch.counts().torn == 0 && !is_nobody;
+    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(EXIT_INCOMPLETE) })
+}
+
+fn as_text(watch: &Watch, samples: &[Sample], idle: &[u32]) -> String {
+    let mut out = String::new();
+    for sample in samples {
+        let thread = if sample.stack.thread == sample.pid {
+            String::new()
+        } else {
+            format!(" thread {}", sample.stack.thread)
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{}{thread}: {}", sample.pid, title(sample.pid));
+        let request = sample.request.as_ref().map(|request| format!("  answers: {request}"));
+        let _ = writeln!(out, "state: {}{}", sample.activity, request.unwrap_or_default());
+        let _ = writeln!(out, "{}", sample.stack);
+    }
+    for pid in idle {
+        let what = if watch.counts().torn > 0 { "no stack held still" } else { "runs no PHP code" };
+        let state = samovar_spy::activity(*pid, *pid);
+        let _ = writeln!(out, "{pid}: {}\nstate: {state}  ({what})\n", title(*pid));
+    }
+    out
+}
+
+fn as_json(watch: &Watch, samples: &[Sample], idle: &[u32]) -> String {
+    let version =
+        |pid| watch.processes().find(|(known, _)| *known == pid).map(|(_, version)| version);
+    let frames = |sample: &Sample| -> Vec<Value> {
+        let frame = |frame: &samovar_spy::Frame| {
+            json!({
+                "class": frame.function.class,
+                "function": frame.function.name,
+                "file": frame.function.file,
+                "line": frame.line,
+            })
+        };
+        sample.stack.frames.iter().map(frame).collect()
+    };
+    let mut all: Vec<Value> = samples
+        .iter()
+        .map(|sample| {
+            json!({
+                "pid": sample.pid,
+                "thread": sample.stack.thread,
+                "command": title(sample.pid),
+                "php": version(sample.pid),
+                "state": sample.activity.to_string(),
+                "request": sample.request,
+                "is_cut": sample.stack.is_cut,
+                "frames": frames(sample),
+            })
+        })
+        .collect();
+    all.extend(idle.iter().map(|pid| {
+        json!({
+            "pid": pid,
+            "thread": pid,
+            "command": title(*pid),
+            "php": version(*pid),
+            "state": samovar_spy::activity(*pid, *pid).to_string(),
+            "request": null,
+            "is_cut": false,
+            "frames": [],
+        })
+    }));
+    format!("{}\n", json!({"stacks": all, "torn": watch.counts().torn}))
+}

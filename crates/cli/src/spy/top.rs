@@ -1,0 +1,134 @@
+//! The functions that processes spend their time in, as a table: drawn again each second in a terminal, once elsewhere.
+
+use super::beat::Beat;
+use super::options::SpyOptions;
+use super::record::add;
+use super::words::{EXIT_INCOMPLETE, counted, refusals, tell};
+use crate::terminal;
+use anyhow::Result;
+use samovar_spy::Watch;
+use samovar_spy::profile::{Profile, Share};
+use serde_json::json;
+use std::fmt::Write as _;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How often the table is drawn.
+const DRAWN_EVERY: Duration = Duration::from_secs(1);
+
+/// Rows, where the terminal does not say how many it has.
+const ROWS: usize = 30;
+
+/// Lines of the screen that are not rows of the table.
+const HEAD_LINES: usize = 6;
+
+/// Back to the start of the screen, and what was below is gone.
+const CLEAR: &str = "\x1b[H\x1b[J";
+
+pub(super) fn run(watch: &mut Watch, asked: &SpyOptions) -> Result<ExitCode> {
+    let is_live = std::io::stdout().is_terminal() && !asked.json;
+    let since = Instant::now();
+    let mut beat = Beat::new(asked.hertz);
+    let mut profile = Profile::new();
+    let mut drawn = since;
+    let mut looks = 0;
+    while is_wanted(asked, is_live, since) && !watch.is_over() {
+        let beats = beat.wait();
+        add(watch, &mut profile, beat.every.saturating_mul(beats));
+        looks += 1;
+        if is_live && drawn.elapsed() >= DRAWN_EVERY {
+            terminal::print(&format!("{CLEAR}{}", table(watch, &profile, looks, rows())))?;
+            // The table is the last second's: a live one shows what is, not what was.
+            (profile, looks, drawn) = (Profile::new(), 0, Instant::now());
+        }
+    }
+    if asked.json {
+        terminal::print(&as_json(watch, &profile, looks))?;
+    } else if !is_live {
+        terminal::print(&table(watch, &profile, looks, ROWS))?;
+    }
+    let refused = refusals(watch);
+    tell(&refused);
+    let is_whole = refused.is_empty() && watch.counts().stacks + watch.counts().idle > 0;
+    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(EXIT_INCOMPLETE) })
+}
+
+fn is_wanted(asked: &SpyOptions, is_live: bool, since: Instant) -> bool {
+    let end = if is_live { asked.duration } else { Some(asked.duration_or_default()) };
+    end.is_none_or(|end| since.elapsed() < end)
+}
+
+fn rows() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    size.map_or(ROWS, |size| usize::from(size.ws_row).saturating_sub(HEAD_LINES).max(1))
+}
+
+fn table(watch: &Watch, profile: &Profile, looks: u32, rows: usize) -> String {
+    let mut out = String::new();
+    let total = profile.total();
+    let processes = watch.processes().count();
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        out,
+        "{processes} processes, {:.1} busy, {:.0} % on CPU; {}",
+        ratio(total.samples, u64::from(looks)),
+        ratio(total.cpu_ns, total.wall_ns) * 100.0,
+        counted(watch.counts())
+    );
+    let _ = writeln!(out, "\n{:>7} {:>7} {:>7}  FUNCTION", "SELF", "TOTAL", "CPU");
+    for share in profile.shares().iter().take(rows) {
+        let Share { function, own, total: all } = share;
+        let place = if function.is_internal() {
+            String::new()
+        } else {
+            format!("  {}:{}", function.file, function.line)
+        };
+        let place = if function.name.starts_with('{') { String::new() } else { place };
+        let _ = writeln!(
+            out,
+            "{:>6.1}% {:>6.1}% {:>6.1}%  {}{place}",
+            ratio(own.samples, total.samples) * 100.0,
+            ratio(all.samples, total.samples) * 100.0,
+            ratio(own.cpu_ns, total.cpu_ns) * 100.0,
+            function.label()
+        );
+    }
+    out
+}
+
+fn as_json(watch: &Watch, profile: &Profile, looks: u32) -> String {
+    let counts = watch.counts();
+    let functions: Vec<_> = profile
+        .shares()
+        .iter()
+        .map(|share| {
+            json!({
+                "function": share.function.full_name(),
+                "file": share.function.file,
+                "line": share.function.line,
+                "self_samples": share.own.samples,
+                "total_samples": share.total.samples,
+                "self_cpu_ns": share.own.cpu_ns,
+                "total_cpu_ns": share.total.cpu_ns,
+            })
+        })
+        .collect();
+    let document = json!({
+        "processes": watch.processes().count(),
+        "looks": looks,
+        "samples": profile.total().samples,
+        "wall_ns": profile.total().wall_ns,
+        "cpu_ns": profile.total().cpu_ns,
+        "torn": counts.torn,
+        "idle": counts.idle,
+        "functions": functions,
+    });
+    format!("{document}\n")
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    #[allow(clippy::cast_precision_loss)] // Shares for people.
+    let ratio = part as f64 / whole.max(1) as f64;
+    ratio
+}

@@ -1,0 +1,224 @@
+//! A server of a command's own: started with the application's settings, asked how it is, stopped.
+
+use crate::companion;
+use crate::control::client;
+use crate::service::VARIABLES;
+use anyhow::{Context, Result, anyhow, bail};
+use clap::ArgMatches;
+use rustix::process::{Pid, Signal, kill_process};
+use samovar_config::table::SETTINGS;
+use samovar_wire::{Request, Status};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Settings of which each server here has its own.
+const OWN_FLAGS: [&str; 6] =
+    ["listen", "control", "workers", "access-log", "access-log-format", "whole-scripts"];
+/// Applications with cold caches take long.
+const START_LIMIT: Duration = Duration::from_mins(5);
+const STOP_LIMIT: Duration = Duration::from_secs(15);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// What is kept of a server's log.
+const LOG_LINES_MAX: usize = 30;
+const LOG_LINE_BYTES_MAX: usize = 2000;
+/// Waiting to be read: who is ready says so in one.
+const NEWS_MAX: usize = 16;
+
+/// One server, the process of which is a child of this one.
+pub(crate) struct Server {
+    child: RefCell<Child>,
+    pid: u32,
+    address: SocketAddr,
+    control: PathBuf,
+    log: Log,
+}
+
+/// The settings' flags as they were typed, but for those that each server has of its own.
+pub(crate) fn flags(matches: &ArgMatches) -> Vec<OsString> {
+    let mut flags: Vec<OsString> = Vec::new();
+    if let Some(files) = matches.get_many::<PathBuf>("config") {
+        flags.extend(files.flat_map(|file| ["--config".into(), file.clone().into()]));
+    }
+    for setting in SETTINGS.iter().filter(|s| !OWN_FLAGS.contains(&s.flag)) {
+        for value in matches.get_many::<String>(setting.flag).into_iter().flatten() {
+            let flag = format!("--{}={value}", setting.flag);
+            flags.push(if setting.positional { value.into() } else { flag.into() });
+        }
+    }
+    flags
+}
+
+/// The last lines that a server has said.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<VecDeque<String>>>);
+
+/// The processes that answer requests now.
+pub(crate) fn workers(server: &Server) -> Result<Vec<i32>> {
+    Ok(server.status()?.workers.iter().map(|worker| worker.pid).collect())
+}
+
+impl Server {
+    /// `name` tells it from others of this command; `more` are flags behind those that were typed.
+    pub(crate) fn start(
+        name: &str,
+        flags: &[OsString],
+        workers: usize,
+        more: &[OsString],
+    ) -> Result<Server> {
+        let own = std::env::current_exe().context("cannot tell where this program is")?;
+        let parent = std::process::id();
+        let control = std::env::temp_dir().join(format!("samovar-{parent}-{name}.sock"));
+        let mut command = Command::new(own);
+        command.arg("serve").args(flags);
+        command.args(["--listen", "127.0.0.1:0", "--access-log", "off"]);
+        command.arg("--workers").arg(workers.to_string());
+        command.arg("--control").arg(&control).args(more);
+        command.arg(format!("--{}", companion::FLAG)).arg(parent.to_string());
+        for name in VARIABLES {
+            command.env_remove(name);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().context("cannot start a server")?;
+        let log = Log::default();
+        let said = child.stderr.take().map(|stderr| log.follow(stderr));
+        let pid = child.id();
+        let mut server = Server {
+            child: RefCell::new(child),
+            pid,
+            address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            control,
+            log,
+        };
+        let said = said.context("a pipe was asked for")??;
+        server.address = server.ready(&said)?;
+        Ok(server)
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Where it has ended, what it has said.
+    pub(crate) fn must_live(&self) -> Result<()> {
+        match self.child.borrow_mut().try_wait() {
+            Ok(None) => Ok(()),
+            _ => Err(lost("a server that this command has started has ended", &self.log.text())),
+        }
+    }
+
+    /// What the server says of itself.
+    pub(crate) fn status(&self) -> Result<Status> {
+        let line = client::ask(&self.control, &Request::Status, client::ANSWER_LIMIT)?;
+        serde_json::from_str(&line).context("the server's answer is not understood")
+    }
+
+    /// The address in the line that says it is ready.
+    fn ready(&self, said: &Receiver<SocketAddr>) -> Result<SocketAddr> {
+        match said.recv_timeout(START_LIMIT) {
+            Ok(address) => Ok(address),
+            Err(RecvTimeoutError::Timeout) => bail!(lost(
+                &format!("the application has not booted within {} s", START_LIMIT.as_secs()),
+                &self.log.text()
+            )),
+            Err(RecvTimeoutError::Disconnected) => {
+                bail!(lost("the server does not start", &self.log.text()))
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let child = self.child.get_mut();
+        let asked =
+            Pid::from_raw(self.pid.cast_signed()).map(|pid| kill_process(pid, Signal::TERM));
+        let begun = Instant::now();
+        while asked.is_some() && begun.elapsed() < STOP_LIMIT {
+            match child.try_wait() {
+                Ok(None) => sleep(LOOK_EVERY),
+                _ => break,
+            }
+        }
+        // One that has ended is not killed again; its own processes end with it.
+        let _ = child.kill();
+        let _ = child.wait();
+        remove_socket(&self.control);
+    }
+}
+
+/// A server that this command has started is gone: what it has said, if anything.
+fn lost(what: &str, log: &str) -> anyhow::Error {
+    match log.trim() {
+        "" => anyhow!("{what}"),
+        log => anyhow!("{what}; it said:\n{log}"),
+    }
+}
+
+/// A server that was killed has left it.
+fn remove_socket(path: &Path) {
+    let _ = std::fs::remove_file(path);
+}
+
+impl Log {
+    /// Reads to the end, in a thread of its own: a server must not wait for its log.
+    fn follow(&self, stderr: ChildStderr) -> Result<Receiver<SocketAddr>> {
+        let (tell, told) = sync_channel(NEWS_MAX);
+        let log = self.clone();
+        let read = move || {
+            for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
+                let line = String::from_utf8_lossy(&line[..line.len().min(LOG_LINE_BYTES_MAX)]);
+                if let Some(address) = address_in(&line) {
+                    // Nobody waits for a second one.
+                    let _ = tell.try_send(address);
+                }
+                log.add(client::printable(&line));
+            }
+        };
+        std::thread::Builder::new().name("log".into()).spawn(read)?;
+        Ok(told)
+    }
+
+    fn add(&self, line: String) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == LOG_LINES_MAX {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+
+    fn text(&self) -> String {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn address_in(line: &str) -> Option<SocketAddr> {
+    let (_, rest) = line.split_once("listening on http://")?;
+    rest.split(' ').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_that_says_it_is_ready_names_an_address() {
+        let line = "samovar: listening on http://127.0.0.1:4242 (control /tmp/a.sock)";
+        assert_eq!(address_in(line), Some(SocketAddr::from(([127, 0, 0, 1], 4242))));
+        assert_eq!(address_in("connections are taken"), None);
+        assert_eq!(address_in("listening on http://somewhere"), None);
+    }
+}

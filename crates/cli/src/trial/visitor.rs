@@ -1,0 +1,93 @@
+//! Somebody who asks: GET by GET, with the cookies that were set.
+
+use super::answer::Answer;
+use super::targets::Target;
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{Read, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+const ANSWER_BYTES_MAX: u64 = 64 << 20;
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const COOKIES_MAX: usize = 300;
+
+/// A new one has no cookies.
+#[derive(Debug, Default)]
+pub(crate) struct Visitor {
+    /// Of all paths and hosts: a walk is through one application.
+    cookies: BTreeMap<String, String>,
+}
+
+impl Visitor {
+    pub(crate) fn get(&mut self, server: SocketAddr, target: &Target) -> Result<Answer> {
+        let mut stream =
+            TcpStream::connect_timeout(&server, CONNECT_TIMEOUT).context("cannot connect")?;
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+        stream.write_all(self.request(target).as_bytes()).context("cannot ask")?;
+        let mut bytes = Vec::new();
+        let read = stream.take(ANSWER_BYTES_MAX + 1).read_to_end(&mut bytes);
+        read.with_context(|| format!("no answer within {} s", ANSWER_TIMEOUT.as_secs()))?;
+        if bytes.len() as u64 > ANSWER_BYTES_MAX {
+            bail!("the answer is longer than {} MiB", ANSWER_BYTES_MAX >> 20);
+        }
+        let answer = Answer::parse(&bytes)?;
+        for cookie in &answer.cookies {
+            self.keep(cookie);
+        }
+        Ok(answer)
+    }
+
+    fn request(&self, target: &Target) -> String {
+        let mut request = format!(
+            "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: samovar/{}\r\nAccept: */*\r\nConnection: close\r\n",
+            target.path,
+            target.host,
+            env!("CARGO_PKG_VERSION")
+        );
+        if !self.cookies.is_empty() {
+            let cookies: Vec<_> = self.cookies.iter().map(|(n, v)| format!("{n}={v}")).collect();
+            let _ = write!(request, "Cookie: {}\r\n", cookies.join("; "));
+        }
+        request + "\r\n"
+    }
+
+    /// As RFC 6265 has it, without domains, paths and dates: `Max-Age=0` takes a cookie away, and PHP sends both.
+    fn keep(&mut self, cookie: &str) {
+        let mut parts = cookie.split(';').map(str::trim);
+        let Some((name, value)) = parts.next().and_then(|pair| pair.split_once('=')) else {
+            return;
+        };
+        let is_over = parts.any(|part| {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            name.eq_ignore_ascii_case("max-age") && value.parse::<i64>().is_ok_and(|s| s <= 0)
+        });
+        if is_over {
+            self.cookies.remove(name);
+        } else if self.cookies.len() < COOKIES_MAX || self.cookies.contains_key(name) {
+            self.cookies.insert(name.to_owned(), value.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cookies_come_and_go() {
+        let mut visitor = Visitor::default();
+        let target = Target { host: "h".to_owned(), path: "/p?q".to_owned() };
+        assert!(!visitor.request(&target).contains("Cookie"));
+        for cookie in ["a=1; Path=/; HttpOnly", "b=x=y", "a=2", "nonsense", "c=3"] {
+            visitor.keep(cookie);
+        }
+        visitor.keep("c=deleted; expires=Thu, 01-Jan-1970 00:00:01 GMT; Max-Age=0");
+        let request = visitor.request(&target);
+        assert!(request.starts_with("GET /p?q HTTP/1.1\r\nHost: h\r\n"), "{request}");
+        assert!(request.ends_with("\r\nCookie: a=2; b=x=y\r\n\r\n"), "{request}");
+    }
+}

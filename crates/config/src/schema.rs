@@ -1,0 +1,17 @@
+//! What can be set. Reading order: [`table`], [`setting`] (what a row of it holds, what is allowed), [`settings`]
+//! (what comes out), [`address`] and [`listener`] (the entries of `listen`), `compression` (how answers are packed), `console` (the tables `[[console]]`),
+//! `location` (the tables `[[location]]`), `notation` (sizes, times, addresses), `finish` (what only
+//! the machine knows), [`names`] (what was meant by a mistyped one).
+
+pub mod address;
+pub mod binary;
+pub mod compression;
+pub(crate) mod console;
+mod finish;
+pub mod listener;
+pub(crate) mod location;
+pub mod names;
+pub(crate) mod notation;
+pub mod setting;
+pub mod settings;
+pub mod table;

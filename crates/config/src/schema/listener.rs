@@ -1,0 +1,173 @@
+//! One entry of `listen`: where, by which protocol, and what for. A pure notation.
+//!
+//! `SCHEME://HOST:PORT?OPTIONS`, `HOST:PORT?OPTIONS` or `unix:PATH?OPTIONS`. A further protocol is a variant of
+//! [`Protocol`] and a row of [`SCHEMES`]; a further use is one of [`Role`] and a word of [`option`].
+
+use crate::schema::address::Listen;
+use crate::schema::notation;
+use std::fmt;
+use std::path::PathBuf;
+
+/// The kernel's limit on the path of a socket, without the byte that ends it.
+const PATH_BYTES_MAX: usize = 107;
+/// Permissions of a socket's file.
+const MODE_MAX: u32 = 0o777;
+
+/// An address, and what is spoken there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// Where clients connect.
+    pub place: Place,
+    /// What they speak.
+    pub protocol: Protocol,
+    /// What they get.
+    pub role: Role,
+    /// Each connection begins with a line or block of the PROXY protocol.
+    pub has_proxy_header: bool,
+    /// Permissions of a socket's file; `None`: its owner and group.
+    pub mode: Option<u32>,
+}
+
+/// Where clients connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// TCP.
+    Tcp(Listen),
+    /// A socket in the file system; the path is absolute.
+    Unix(PathBuf),
+}
+
+/// What is spoken there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.1 and HTTP/2 in the clear.
+    Http,
+    /// The same over TLS.
+    Https,
+}
+
+/// What clients get there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The site.
+    Site,
+    /// The way to the same page by HTTPS.
+    Redirect,
+}
+
+const SCHEMES: [(&str, Protocol, bool); 4] = [
+    ("http://", Protocol::Http, false),
+    ("https://", Protocol::Https, false),
+    ("unix:", Protocol::Http, true),
+    ("https+unix:", Protocol::Https, true),
+];
+
+impl Listener {
+    /// Reads one entry; `None`: it is none.
+    pub(crate) fn read(text: &str) -> Option<Listener> {
+        let (address, options) = match text.split_once('?') {
+            Some((address, options)) => (address, Some(options)),
+            None => (text, None),
+        };
+        let found = SCHEMES
+            .iter()
+            .find_map(|(scheme, protocol, is_unix)| {
+                Some((address.strip_prefix(scheme)?, *protocol, *is_unix))
+            })
+            .unwrap_or((address, Protocol::Http, false));
+        let (address, protocol, is_unix) = found;
+        let place = if is_unix { unix(address)? } else { Place::Tcp(notation::listen(address)?) };
+        let mut listener =
+            Listener { place, protocol, role: Role::Site, has_proxy_header: false, mode: None };
+        for word in options.into_iter().flat_map(|options| options.split('&')) {
+            option(&mut listener, word)?;
+        }
+        let is_sound = listener.role == Role::Site || listener.protocol == Protocol::Http;
+        is_sound.then_some(listener)
+    }
+
+    /// Whether TLS is spoken there.
+    pub fn is_tls(&self) -> bool {
+        self.protocol == Protocol::Https
+    }
+}
+
+fn unix(path: &str) -> Option<Place> {
+    let is_sound = path.starts_with('/') && path.len() <= PATH_BYTES_MAX && !path.contains('\0');
+    is_sound.then(|| Place::Unix(path.into()))
+}
+
+fn option(listener: &mut Listener, word: &str) -> Option<()> {
+    match word.split_once('=') {
+        None if word == "proxy" => listener.has_proxy_header = true,
+        None if word == "redirect" => listener.role = Role::Redirect,
+        Some(("mode", digits)) if matches!(listener.place, Place::Unix(_)) => {
+            let mode = u32::from_str_radix(digits, 8).ok().filter(|mode| *mode <= MODE_MAX)?;
+            listener.mode = Some(mode);
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+impl fmt::Display for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.place, self.protocol) {
+            (Place::Tcp(at), Protocol::Http) => write!(f, "{at}"),
+            (Place::Tcp(at), Protocol::Https) => write!(f, "https://{at}"),
+            (Place::Unix(path), Protocol::Http) => write!(f, "unix:{}", path.display()),
+            (Place::Unix(path), Protocol::Https) => write!(f, "https+unix:{}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Option<(&str, Role, bool, Option<u32>)>) {
+        let found =
+            Listener::read(text).map(|l| (l.to_string(), l.role, l.has_proxy_header, l.mode));
+        let expected = expected.map(|(shown, role, proxy, mode)| (shown.into(), role, proxy, mode));
+        assert_eq!(found, expected, "{text:?}");
+    }
+
+    #[test]
+    fn entries() {
+        use Role::{Redirect, Site};
+        check("127.0.0.1:80", Some(("127.0.0.1:80", Site, false, None)));
+        check(":80", Some(("0.0.0.0:80", Site, false, None)));
+        check("http://[::]:80", Some(("[::]:80", Site, false, None)));
+        check("https://:443", Some(("https://0.0.0.0:443", Site, false, None)));
+        check("https://a.example:443?proxy", Some(("https://a.example:443", Site, true, None)));
+        check("http://:80?redirect", Some(("0.0.0.0:80", Redirect, false, None)));
+        check(":80?redirect&proxy", Some(("0.0.0.0:80", Redirect, true, None)));
+        check("unix:/run/s.sock", Some(("unix:/run/s.sock", Site, false, None)));
+        check("unix:/run/s.sock?mode=0666", Some(("unix:/run/s.sock", Site, false, Some(0o666))));
+        check("https+unix:/s?proxy", Some(("https+unix:/s", Site, true, None)));
+    }
+
+    #[test]
+    fn no_entries() {
+        let long = format!("unix:/{}", "x".repeat(PATH_BYTES_MAX));
+        for text in [
+            "",
+            "https://",
+            "https://a",
+            "ftp://a:1",
+            "unix:",
+            "unix:run/s",
+            "unix:/a\0b",
+            ":80?",
+            ":80?proxy&",
+            ":80?mode=0666",
+            ":80?PROXY",
+            "unix:/s?mode=999",
+            "unix:/s?mode=1000",
+            "https://:443?redirect",
+            &long,
+        ] {
+            check(text, None);
+        }
+    }
+}

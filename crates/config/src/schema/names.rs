@@ -1,0 +1,102 @@
+//! Which setting a name means, and which it nearly means.
+
+use crate::schema::setting::Setting;
+use crate::schema::table::SETTINGS;
+use crate::schema::{console, location};
+
+/// The setting of a flag, without dashes.
+///
+/// # Panics
+/// Where the table has no such flag: callers name flags they know.
+pub fn by_flag(flag: &str) -> &'static Setting {
+    SETTINGS.iter().find(|setting| setting.flag == flag).expect("callers name flags of the table")
+}
+
+/// What the flag, without dashes, is called today if it was renamed.
+pub fn by_former_flag(flag: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.formerly == Some(flag))
+}
+
+/// The setting of a key that the table's rows name.
+pub(crate) fn by_key(key: &str) -> &'static Setting {
+    SETTINGS.iter().find(|setting| setting.key == key).expect("rows name keys of the table")
+}
+
+/// The tables of the file that hold settings: `limits`, `timeouts`.
+pub(crate) fn groups() -> impl Iterator<Item = &'static str> {
+    let mut groups: Vec<_> =
+        SETTINGS.iter().filter_map(|setting| setting.key.split_once('.')).map(|(g, _)| g).collect();
+    groups.dedup();
+    groups.into_iter()
+}
+
+/// The known name that a mistyped one is nearest to, if it is near at all.
+pub(crate) fn nearest<'a>(
+    typed: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let near = known.into_iter().map(|name| (strsim::damerau_levenshtein(typed, name), name));
+    let (distance, name) = near.min_by_key(|(distance, _)| *distance)?;
+    (distance <= tolerance(typed)).then_some(name)
+}
+
+/// One slip of the finger in three letters.
+fn tolerance(typed: &str) -> usize {
+    (typed.len() / 3).max(1)
+}
+
+/// The key that a mistyped one is nearest to; a right name in the wrong table is near.
+pub(crate) fn nearest_key(typed: &str) -> Option<&'static str> {
+    let last = typed.rsplit('.').next().unwrap_or(typed);
+    let misplaced = SETTINGS.iter().find(|setting| {
+        let names = [Some(setting.last()), Some(setting.flag), setting.formerly];
+        names.into_iter().flatten().any(|name| name.replace('-', "_") == last.replace('-', "_"))
+    });
+    if let Some(setting) = misplaced {
+        return Some(setting.key);
+    }
+    nearest(typed, SETTINGS.iter().map(|setting| setting.key).chain(groups()))
+        .or_else(|| SETTINGS.iter().find(|s| nearest(last, [s.last()]).is_some()).map(|s| s.key))
+}
+
+/// The keys beside a key that nobody knows.
+pub(crate) fn siblings(key: &str) -> Vec<String> {
+    let table = key.rsplit_once('.').map(|(table, _)| table);
+    let here = |candidate: &str| candidate.rsplit_once('.').map(|(table, _)| table) == table;
+    let tables = groups().filter(|_| table.is_none());
+    let keys = SETTINGS.iter().map(|setting| setting.key).filter(|key| here(key));
+    let consoles = [console::KEY, location::KEY].into_iter().filter(|_| table.is_none());
+    keys.chain(tables).chain(consoles).map(|key| format!("`{key}`")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistyped_keys() {
+        let check = |typed, expected| assert_eq!(nearest_key(typed), expected, "{typed:?}");
+        check("worker", Some("workers"));
+        check("limits.header_max", Some("limits.headers_max"));
+        check("timeouts.aswner", Some("timeouts.answer"));
+        check("body_bytes_max", Some("limits.body_bytes_max"));
+        check("limits.idle", Some("timeouts.idle"));
+        check("header_timeout", Some("timeouts.header"));
+        check("define", Some("php"));
+        check("limit", Some("limits"));
+        check("timeout", Some("timeouts"));
+        check("accesslog", Some("access_log"));
+        check("trusted-proxies", Some("trusted_proxies"));
+        check("colour", None);
+        check("limits.colour", None);
+    }
+
+    #[test]
+    fn what_stands_beside_an_unknown_key() {
+        assert!(siblings("colour").contains(&"`listen`".to_owned()));
+        assert!(siblings("colour").contains(&"`limits`".to_owned()));
+        assert!(siblings("colour").contains(&"`console`".to_owned()));
+        let limits = SETTINGS.iter().filter(|s| s.key.starts_with("limits.")).count();
+        assert_eq!(siblings("limits.colour").len(), limits);
+    }
+}

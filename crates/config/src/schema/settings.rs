@@ -1,0 +1,542 @@
+//! What comes out: every setting with its type, checked, ready for the front and the supervisor.
+
+use crate::schema::address::Listen;
+use crate::schema::binary::PhpBinary;
+use crate::schema::compression::Compression;
+use crate::schema::console::ConsoleCommand;
+use crate::schema::listener::Listener;
+use crate::schema::location::Location;
+use ipnet::IpNet;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The sheet onto which the table's defaults are laid.
+///
+/// Not `Default`: a blank sheet (0 workers, no time-outs) is no set of defaults, and nobody outside
+/// this crate should get hold of one.
+pub(crate) trait Blank {
+    fn blank() -> Self;
+}
+
+impl<T: Default> Blank for T {
+    fn blank() -> T {
+        T::default()
+    }
+}
+
+/// Declares a struct of settings that can be [`Blank`].
+macro_rules! sheet {
+    ($(#[$meta:meta])* pub struct $name:ident {
+        $($(#[$field_meta:meta])* pub $field:ident: $type:ty,)*
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $name {
+            $($(#[$field_meta])* pub $field: $type,)*
+        }
+
+        impl Blank for $name {
+            fn blank() -> $name {
+                $name { $($field: Blank::blank(),)* }
+            }
+        }
+
+        impl $name {
+            /// The fields in which the two differ.
+            fn differing(&self, other: &$name) -> Vec<&'static str> {
+                let mut names = Vec::new();
+                $(if self.$field != other.$field { names.push(stringify!($field)); })*
+                names
+            }
+        }
+    };
+}
+
+/// Declares an enum whose variants are words in flags and files.
+macro_rules! words {
+    ($(#[$meta:meta])* pub enum $name:ident {
+        $($(#[$variant_meta:meta])* $variant:ident = $word:literal,)*
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$variant_meta])* $variant,)*
+        }
+
+        impl $name {
+            pub(crate) const WORDS: &[&str] = &[$($word),*];
+            pub(crate) const ALL: &[$name] = &[$($name::$variant),*];
+
+            /// The word that is typed for it.
+            pub fn word(self) -> &'static str {
+                match self {
+                    $($name::$variant => $word,)*
+                }
+            }
+        }
+    };
+}
+
+sheet! {
+/// Everything that can be set, resolved: paths are absolute, `auto` is a number.
+pub struct Settings {
+    /// Document root: absolute, canonical, an existing folder.
+    pub root: PathBuf,
+    /// Absolute path of the script that answers what no file answers; below `root`.
+    pub front_controller: Option<PathBuf>,
+    /// Addresses to listen on, at least one.
+    pub listen: Vec<Listener>,
+    /// Connections that may wait in the kernel, 1 to 2²⁰.
+    pub listen_backlog: usize,
+    /// User to become, by name or number; not looked up yet.
+    pub user: Option<String>,
+    /// Group to go with it, likewise; only where there is a user.
+    pub group: Option<String>,
+    /// Whether PHP may run as root.
+    pub allow_root: bool,
+    /// Whether no program that PHP starts may have other rights than it.
+    pub no_new_privileges: bool,
+    /// Target of the request that a reload's new workers must answer; `None`: there is none.
+    pub reload_probe: Option<String>,
+    /// `SERVER_SOFTWARE`: printable ASCII.
+    pub server_software: String,
+    /// `PHP_SAPI`: lower-case letters, digits, `-` and `_`.
+    pub sapi_name: String,
+    /// `SERVER_NAME` of a request without a `Host` header.
+    pub server_name: Option<String>,
+    /// Whether files that are not PHP are served.
+    pub static_files: bool,
+    /// Patterns of files that are not served.
+    pub deny_files: Vec<String>,
+    /// Patterns of files that are served although their names speak against it.
+    pub allow_files: Vec<String>,
+    /// Folders that scripts may have files sent from, by the path that `X-Accel-Redirect` has for each: with a slash at
+    /// both ends.
+    pub sendfile: BTreeMap<String, PathBuf>,
+    /// Which answers are packed.
+    pub compression: Compression,
+    /// Whether a request's body is read completely before a worker is given the request.
+    pub request_buffering: bool,
+    /// Peers whose `X-Forwarded-*` headers are believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Whether peers on unix sockets are such, too.
+    pub trusts_unix: bool,
+    /// Whether HTTP/2 is spoken.
+    pub http2: bool,
+    /// Certificates and who may show one.
+    pub tls: Tls,
+    /// Who gets interim answers (103 Early Hints).
+    pub early_hints: EarlyHints,
+    /// Folders outside `root` that symlinks below it may lead to; absolute.
+    pub link_targets: Vec<PathBuf>,
+    /// Folder for what does not fit into memory: absolute, exists.
+    pub temp_dir: PathBuf,
+    /// Socket for `samovar status`, `reload` and `stop`; `None`: [`crate::default_control_path`].
+    pub control: Option<PathBuf>,
+    /// Worker processes.
+    pub workers: Workers,
+    /// Which worker binary; `None`: the `samovar-php` that [`crate::locate_php`] finds.
+    pub php_binary: Option<PhpBinary>,
+    /// An ini file instead of the system's: absolute, exists.
+    pub php_ini: Option<PathBuf>,
+    /// Directives that override the ini files; no value holds a control character.
+    pub php: BTreeMap<String, String>,
+    /// The file whose first inclusion by the front controller ends in a checkpoint: absolute, exists.
+    pub checkpoint_after: Option<PathBuf>,
+    /// The file that each request below a checkpoint includes first: absolute, exists.
+    pub checkpoint_resume: Option<PathBuf>,
+    /// Targets of the requests that are made before the image is taken; each begins with `/`.
+    pub warmup: Vec<String>,
+    /// Whether the application is booted once for its caches before the boot that is kept.
+    pub rehearse: bool,
+    /// Whether libphp's calls of its own functions are made direct.
+    pub relink: bool,
+    /// Whether nothing is booted ahead: each request runs the whole script.
+    pub whole_scripts: bool,
+    /// Requests after which a `FrankenPHP` worker script rolls back, 0: never.
+    pub rollback_every: usize,
+    /// Whose worker script the front controller is.
+    pub compat: Compat,
+    /// Kinds of findings that end the server instead of a fall-back: words of [`FINDING_KINDS`], or `all`.
+    pub image_errors: Vec<String>,
+    /// Console commands that run beside HTTP.
+    pub consoles: Vec<ConsoleCommand>,
+    /// What holds for some paths or hosts, in the order of the file.
+    pub locations: Vec<Location>,
+    /// Caps on what clients can make the server hold.
+    pub limits: Limits,
+    /// Spans of time after which the server gives up waiting.
+    pub timeouts: Timeouts,
+    /// What all workers share.
+    pub shared: SharedMemory,
+    /// Where each request is logged.
+    pub access_log: AccessLog,
+    /// How each request is logged.
+    pub access_log_format: AccessLogFormat,
+    /// What the server says about itself on stderr.
+    pub log_level: LogLevel,
+    /// How the server says it.
+    pub log_format: LogFormat,
+    /// The file that was read, if any, as it was named.
+    pub config_file: Option<PathBuf>,
+    /// Addresses for operators.
+    pub admin: Vec<Listen>,
+    /// What operators must send; at least 16 characters.
+    pub admin_token: Option<String>,
+    /// Names by which operators may ask.
+    pub admin_hosts: Vec<String>,
+    /// What is measured of requests.
+    pub insight: Insight,
+    /// What is seen of workers.
+    pub profile: Profile,
+}
+}
+
+impl Settings {
+    /// The keys in which the two differ, as the file has them.
+    pub fn changed(&self, other: &Settings) -> Vec<String> {
+        let mut keys = Vec::new();
+        for name in self.differing(other) {
+            let within = match name {
+                "limits" => self.limits.differing(&other.limits),
+                "timeouts" => self.timeouts.differing(&other.timeouts),
+                "insight" => self.insight.differing(&other.insight),
+                "profile" => self.profile.differing(&other.profile),
+                "shared" => self.shared.differing(&other.shared),
+                "tls" => self.tls.differing(&other.tls),
+                "workers" => self.workers.differing(&other.workers),
+                "trusts_unix" => {
+                    keys.push("trusted_proxies".to_owned());
+                    continue;
+                }
+                _ => {
+                    keys.push(name.to_owned());
+                    continue;
+                }
+            };
+            for inner in within {
+                match (name, inner) {
+                    ("insight", "otlp") => {
+                        let inner = self.insight.otlp.differing(&other.insight.otlp);
+                        let key = |inner: &str| match inner {
+                            "endpoint" => "insight.otlp".to_owned(),
+                            _ => format!("insight.otlp_{inner}"),
+                        };
+                        keys.extend(inner.into_iter().map(key));
+                    }
+                    ("workers", "min" | "max") => keys.push("workers".to_owned()),
+                    ("insight", "trace_share_ppm") => keys.push("insight.trace_share".to_owned()),
+                    _ => keys.push(format!("{name}.{inner}")),
+                }
+            }
+        }
+        // One key may stand for two fields.
+        keys.dedup();
+        keys
+    }
+}
+
+sheet! {
+/// Certificates, and what is asked of clients.
+pub struct Tls {
+    /// PEM files with a certificate and its chain; absolute. The first is for names that no other has.
+    pub certificates: Vec<PathBuf>,
+    /// PEM files with their keys in the same order, or none: they are looked for.
+    pub keys: Vec<PathBuf>,
+    /// The oldest version that is spoken.
+    pub min_version: TlsVersion,
+    /// `Strict-Transport-Security` of answers over TLS.
+    pub hsts: Option<String>,
+    /// PEM file with the authorities of clients' certificates: absolute.
+    pub client_ca: Option<PathBuf>,
+    /// Whether a client must have one.
+    pub client_certificates: ClientCertificates,
+}
+}
+
+words! {
+/// The oldest version of TLS that is spoken.
+pub enum TlsVersion {
+    /// 1.2 and 1.3.
+    #[default]
+    Tls12 = "1.2",
+    /// 1.3 alone.
+    Tls13 = "1.3",
+}
+}
+
+words! {
+/// What is asked of clients where `tls.client_ca` is set.
+pub enum ClientCertificates {
+    /// A certificate if they have one; PHP is told.
+    #[default]
+    Optional = "optional",
+    /// A certificate, or they are turned away.
+    Required = "required",
+}
+}
+
+sheet! {
+/// What is measured of requests, and kept.
+pub struct Insight {
+    /// Whether it is.
+    pub enabled: bool,
+    /// Routes that are told apart.
+    pub routes_max: usize,
+    /// Time from which on a request's details are kept.
+    pub slow_request: Duration,
+    /// The history's file: absolute.
+    pub store: Option<PathBuf>,
+    /// Most bytes of it, at least 1 MiB.
+    pub store_bytes_max: u64,
+    /// Most days in it.
+    pub days_max: usize,
+    /// Where slow requests are logged.
+    pub slow_log: AccessLog,
+    /// How they are.
+    pub slow_log_format: LogFormat,
+    /// Most of them in one second.
+    pub slow_log_per_second: usize,
+    /// Words that make a tag's value secret, lower case; none: the usual ones.
+    pub redact: Vec<String>,
+    /// What others call this site.
+    pub service: String,
+    /// Where spans and figures go.
+    pub otlp: Otlp,
+    /// Whose `traceparent` is taken over.
+    pub trace_from: TraceFrom,
+    /// Of the requests that no trace was taken over for, how many begin one that is kept: of a million.
+    pub trace_share_ppm: u32,
+    /// The Pinba server that is told of each request: `host:port`.
+    pub pinba: Option<String>,
+    /// Where other machines' packets come in.
+    pub pinba_listen: Option<Listen>,
+}
+}
+
+sheet! {
+/// How workers are looked at, and what is kept of that.
+pub struct Profile {
+    /// Looks per second at each busy worker; 0: none.
+    pub hertz: usize,
+    /// Most bytes of what is kept, at least 1 MiB.
+    pub bytes_max: u64,
+    /// Most days of it.
+    pub days_max: usize,
+}
+}
+
+sheet! {
+/// The way to an OpenTelemetry collector.
+pub struct Otlp {
+    /// Its address, `http://127.0.0.1:4318`; `None`: nobody is told.
+    pub endpoint: Option<String>,
+    /// Headers of each request to it.
+    pub headers: BTreeMap<String, String>,
+    /// How long each step of a request may take.
+    pub timeout: Duration,
+    /// How long spans are collected before they are sent.
+    pub every: Duration,
+    /// How often figures are sent, 0: never.
+    pub figures_every: Duration,
+    /// Bytes of spans that wait at most.
+    pub bytes_max: u64,
+    /// A file with the certificates that are trusted; absolute.
+    pub roots: Option<PathBuf>,
+}
+}
+
+sheet! {
+/// Caps on what clients can make the server hold.
+pub struct Limits {
+    /// Request line and headers, bytes; 4096 to 65536.
+    pub head_bytes_max: u64,
+    /// Header lines of a request, 1 to 200.
+    pub headers_max: usize,
+    /// Bytes of a request's body.
+    pub body_bytes_max: u64,
+    /// Bytes a second of a request's body, once `timeouts.body` is used up; 0: any.
+    pub body_rate_min: u64,
+    /// How many client connections may be open.
+    pub connections_max: usize,
+    /// Requests queued or in flight, which is the ring's number of slots; 16 to 4096.
+    pub queue_max: usize,
+    /// Requests after which a worker is replaced; 0: never.
+    pub requests_max: usize,
+    /// Age after which it is; zero: never.
+    pub age_max: Duration,
+    /// Bytes of an idle worker's own after which it is; 0: never.
+    pub memory_max: u64,
+    /// Bytes that a process of PHP may have for itself; 0: any.
+    pub memory_ceiling: u64,
+    /// Of the places for requests, for one client, percent; 1 to 100: no limit.
+    pub client_share: usize,
+    /// Open connections of one client; 0: no limit.
+    pub client_connections_max: usize,
+    /// Patterns of paths whose requests are refused last; each begins with `/`.
+    pub priority_paths: Vec<String>,
+    /// Further attempts for a request whose worker died before it answered, 0 to 10.
+    pub retries_max: usize,
+    /// Bytes of an answer that wait in memory for a slow client.
+    pub answer_memory_bytes_max: u64,
+    /// Bytes of such an answer that wait in a temporary file.
+    pub answer_file_bytes_max: u64,
+    /// Growth of a worker's PHP heap after which `Samovar\serve` with a `rollbackEvery` rolls back, bytes.
+    pub growth_bytes_max: u64,
+    /// Tasks of one request in flight at once, 1 to 1024.
+    pub tasks_max: usize,
+    /// Stack of a task, bytes.
+    pub task_stack_bytes: u64,
+}
+}
+
+/// What the preflight of a booted application can find (crates/worker/csrc/outside/preflight.c).
+pub const FINDING_KINDS: &[&str] =
+    &["connection", "tls", "pipe", "child", "lock", "thread", "timer", "kernel-object", "image"];
+
+sheet! {
+/// How many worker processes there are, and how many of them run at once.
+pub struct Workers {
+    /// The least, 1 to 1,024.
+    pub min: usize,
+    /// The most: no less than the least, at most 1,024.
+    pub max: usize,
+    /// Memory of their own that all together may have before no more are added, bytes; 0: as the machine has.
+    pub memory_max: u64,
+    /// After how long without a request one above the least goes.
+    pub idle_max: Duration,
+    /// How many may run a request at once, those that wait for something else not counted.
+    pub running_max: usize,
+}
+}
+
+sheet! {
+/// What all workers share beside requests.
+pub struct SharedMemory {
+    /// Most bytes of all tables and caches together.
+    pub bytes_max: u64,
+}
+}
+
+sheet! {
+/// Spans of time after which the server gives up waiting. Those that may be zero say so.
+pub struct Timeouts {
+    /// From the first byte of a request to the end of its head.
+    pub header: Duration,
+    /// Between two requests on a connection.
+    pub idle: Duration,
+    /// Between two reads of a request's body.
+    pub body: Duration,
+    /// Without the client taking a byte of the answer.
+    pub write: Duration,
+    /// Waiting for a worker.
+    pub queue: Duration,
+    /// Without the worker giving a byte of the answer; zero: never.
+    pub answer: Duration,
+    /// For a request in its worker; zero: for ever.
+    pub request: Duration,
+    /// Patterns of paths and the time that holds there instead of `request` and `answer`; zero: for ever.
+    pub path: BTreeMap<String, Duration>,
+    /// For a request in its worker that asks for more time; zero: it gets none.
+    pub extended: Duration,
+    /// From the end of a script's time until its worker is killed; zero: at once.
+    pub grace: Duration,
+    /// For a script to go on after its client has the answer, or has gone; zero: for ever.
+    pub after: Duration,
+    /// For an idle process to give a sign of life; zero: for ever.
+    pub watchdog: Duration,
+    /// From SIGTERM, or from a reload, until requests in flight are cut off.
+    pub drain: Duration,
+    /// From the start of a worker until it takes requests.
+    pub boot: Duration,
+}
+}
+
+/// Where each request is logged.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AccessLog {
+    /// No request is logged.
+    #[default]
+    Off,
+    /// On the standard output of the server.
+    Stdout,
+    /// Appended to this file; absolute.
+    File(PathBuf),
+}
+
+words! {
+/// How each request is logged.
+pub enum AccessLogFormat {
+    /// The combined format of Apache and nginx.
+    #[default]
+    Combined = "combined",
+    /// One JSON object per line, with time, CPU and memory.
+    Json = "json",
+}
+}
+
+words! {
+/// What the server says about itself.
+pub enum LogLevel {
+    /// What failed, and nothing else.
+    Error = "error",
+    /// Also what needs attention.
+    #[default]
+    Warn = "warn",
+    /// Also what the server does.
+    Info = "info",
+    /// Also what each request does.
+    Debug = "debug",
+    /// Also each step of what it does.
+    Trace = "trace",
+}
+}
+
+words! {
+/// Which other server's worker scripts the front controller is one of.
+pub enum Compat {
+    /// Found out by the script's text and the environment.
+    #[default]
+    Auto = "auto",
+    /// It calls `frankenphp_handle_request`.
+    FrankenPhp = "frankenphp",
+}
+}
+
+words! {
+/// To whom interim answers of scripts (103 Early Hints) are sent.
+pub enum EarlyHints {
+    /// To clients that are no proxy, as far as their address and headers tell.
+    #[default]
+    Auto = "auto",
+    /// To every client that speaks HTTP/1.1.
+    On = "on",
+    /// To nobody at all.
+    Off = "off",
+}
+}
+
+words! {
+/// Whose `traceparent` is taken over.
+pub enum TraceFrom {
+    /// Nobody's.
+    Nobody = "nobody",
+    /// That of trusted proxies.
+    #[default]
+    Proxies = "proxies",
+    /// Everybody's.
+    All = "all",
+}
+}
+
+words! {
+/// How the server's own log lines look.
+pub enum LogFormat {
+    /// As lines for people to read.
+    #[default]
+    Text = "text",
+    /// One JSON object per line.
+    Json = "json",
+}
+}

@@ -1,0 +1,101 @@
+//! The one table of settings, a file for each section. Flags, variables, keys of the file, help, errors and the
+//! manual derive from it.
+
+mod compression;
+mod exports;
+mod insight;
+mod limits;
+mod logs;
+mod php;
+mod profile;
+mod row;
+mod serving;
+mod shared;
+mod timeouts;
+mod tls;
+
+use crate::schema::setting::{OnReload, Setting};
+use crate::schema::settings::Settings;
+
+/// Everything that can be set, in the order in which it is listed.
+pub static SETTINGS: &[Setting] = &joined::<{ rows() }>();
+
+const SECTIONS: [&[Setting]; 11] = [
+    serving::SETTINGS,
+    compression::SETTINGS,
+    tls::SETTINGS,
+    php::SETTINGS,
+    limits::SETTINGS,
+    timeouts::SETTINGS,
+    logs::SETTINGS,
+    shared::SETTINGS,
+    insight::SETTINGS,
+    exports::SETTINGS,
+    profile::SETTINGS,
+];
+
+const fn rows() -> usize {
+    let (mut sum, mut section) = (0, 0);
+    while section < SECTIONS.len() {
+        sum += SECTIONS[section].len();
+        section += 1;
+    }
+    sum
+}
+
+/// The sections one behind the other: a constant function knows neither iterators nor `concat`.
+const fn joined<const N: usize>() -> [Setting; N] {
+    let mut all = [row::PLAIN; N];
+    let (mut at, mut section) = (0, 0);
+    while section < SECTIONS.len() {
+        let mut row = 0;
+        while row < SECTIONS[section].len() {
+            all[at] = SECTIONS[section][row];
+            at += 1;
+            row += 1;
+        }
+        section += 1;
+    }
+    all
+}
+
+/// Keys of the settings that differ and wait for a restart.
+pub fn needs_restart(old: &Settings, new: &Settings) -> Vec<&'static str> {
+    let waits = |setting: &&Setting| match setting.on_reload {
+        OnReload::Applied => false,
+        OnReload::Kept(differs) => differs(old, new),
+    };
+    SETTINGS.iter().filter(waits).map(|setting| setting.key).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::setting::Group;
+
+    #[test]
+    fn every_section_keeps_together() {
+        let groups: Vec<_> = SETTINGS.iter().map(|setting| setting.group).collect();
+        let mut sections = groups.clone();
+        sections.dedup();
+        assert_eq!(sections, Group::ALL);
+    }
+
+    #[test]
+    fn one_name_for_each_setting() {
+        for Setting { key, flag, .. } in SETTINGS {
+            let expected = match key.split_once('.') {
+                Some(("timeouts", name)) => format!("{name}-timeout"),
+                Some((
+                    group @ ("shared" | "insight" | "tls" | "compression" | "profile" | "workers"),
+                    name,
+                )) => {
+                    format!("{group}-{}", name.replace('_', "-"))
+                }
+                Some((_, name)) => name.replace('_', "-"),
+                None => key.replace('_', "-"),
+            };
+            assert_eq!(*flag, expected, "the flag of `{key}`");
+        }
+    }
+}

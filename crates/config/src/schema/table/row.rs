@@ -1,0 +1,32 @@
+//! What a row of the table need not say.
+
+use std::path::PathBuf;
+
+use crate::schema::setting::{Field, Group, Kind, OnReload, Preset, Setting};
+use crate::schema::settings::Settings;
+
+/// What most settings have in common.
+pub(super) const PLAIN: Setting = Setting {
+    key: "",
+    flag: "",
+    formerly: None,
+    short: None,
+    positional: false,
+    bare: false,
+    group: Group::Serving,
+    value: "",
+    kind: Kind::Switch(|settings| &mut settings.static_files),
+    default: Preset::Derived(""),
+    doc: "",
+    long: "",
+    on_reload: OnReload::Applied,
+    finish: None,
+};
+
+pub(super) const fn count(min: usize, max: usize, field: Field<usize>) -> Kind {
+    Kind::Count { min, max, field }
+}
+
+pub(super) const fn path(set: fn(&mut Settings, PathBuf), allowed: &'static str) -> Kind {
+    Kind::Path { allowed, set }
+}

@@ -1,0 +1,224 @@
+//! The tables `[[console]]` of the file → console commands. What may stand in them: `schema/console.rs`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toml_edit::{ArrayOfTables, Table, Value};
+
+use crate::problem::Problem;
+use crate::schema::console::{
+    COUNT, ConsoleCommand, FIELDS, KEY, MEMORY, NAME_BYTES_MAX, SCRIPTS, STOP_TIMEOUT_MAX,
+    TABLES_MAX, TIME_MAX, WORDS_BYTES_MAX, WORDS_MAX,
+};
+use crate::schema::notation;
+use crate::schema::settings::Settings;
+use crate::sources::tables::{Reader, SettingsFile};
+
+/// A table as it was typed; the script is looked for when the root is known.
+#[derive(Clone, Debug)]
+pub(crate) struct TypedConsole {
+    line: usize,
+    file: PathBuf,
+    base: PathBuf,
+    script: Option<String>,
+    console: ConsoleCommand,
+}
+
+/// The key is something else than tables.
+pub(crate) fn no_tables(file: &SettingsFile<'_>, line: usize) -> Problem {
+    let hint = format!(
+        "each command begins with a line `[[{KEY}]]`; processes for HTTP are `workers = 4`"
+    );
+    file.problem(line, &format!("`{KEY}` is not allowed so"), hint)
+}
+
+/// Reads all tables; what cannot be read becomes a problem.
+pub(crate) fn read(
+    file: &SettingsFile<'_>,
+    tables: &ArrayOfTables,
+    problems: &mut Vec<Problem>,
+) -> Vec<TypedConsole> {
+    let mut read: Vec<TypedConsole> = Vec::new();
+    for (number, table) in tables.iter().enumerate() {
+        let line = table.span().map_or(1, |span| (file.line_of)(span.start));
+        if number == TABLES_MAX {
+            let what = format!("more than {TABLES_MAX} `[[{KEY}]]`");
+            problems.push(file.problem(line, &what, "raise `count` instead of repeating a table"));
+            break;
+        }
+        let Some(console) =
+            Reader { file, name: KEY, fields: &FIELDS, line, problems }.console(table)
+        else {
+            continue;
+        };
+        if let Some(other) = read.iter().find(|c| c.console.name == console.console.name) {
+            let what = format!(
+                "`[[{KEY}]]` is called `{}`, as the one of line {}",
+                console.console.name, other.line
+            );
+            problems.push(file.problem(line, &what, "give it a `name` of its own"));
+            continue;
+        }
+        read.push(console);
+    }
+    read
+}
+
+impl Reader<'_, '_> {
+    fn console(&mut self, table: &Table) -> Option<TypedConsole> {
+        let before = self.problems.len();
+        for (key, item) in table {
+            let line = self.line_of(table, key, item);
+            if !self.knows(key) {
+                self.unknown(key, line);
+            } else if item.as_value().is_none() {
+                self.refuse(key, line, None);
+            }
+        }
+        let mut console = ConsoleCommand {
+            name: String::new(),
+            script: PathBuf::new(),
+            arguments: self.value(table, "command", words).unwrap_or_default(),
+            folder: self.file.base.to_owned(),
+            count: self.value(table, "count", count).unwrap_or(1),
+            memory_max: self.value(table, "memory_max", memory).unwrap_or(512 << 20),
+            time_max: self.value(table, "time_max", span(0, TIME_MAX)).unwrap_or_default(),
+            stop_timeout: self
+                .value(table, "stop_timeout", span(1, STOP_TIMEOUT_MAX))
+                .unwrap_or(Duration::from_secs(10)),
+        };
+        let script = self.value(table, "script", text);
+        let own_name = self.value(table, "name", name);
+        if self.problems.len() > before {
+            return None;
+        }
+        if console.arguments.is_empty() && script.is_none() {
+            let what = format!("`[[{KEY}]]` has no `command`");
+            let hint = "such as `command = \"messenger:consume async\"`";
+            self.problems.push(self.file.problem(self.line, &what, hint));
+            return None;
+        }
+        console.name = own_name.unwrap_or_else(|| derived_name(&console, script.as_deref()));
+        Some(TypedConsole {
+            line: self.line,
+            file: self.file.path.to_owned(),
+            base: self.file.base.to_owned(),
+            script,
+            console,
+        })
+    }
+
+    fn value<T>(
+        &mut self,
+        table: &Table,
+        key: &str,
+        read: impl Fn(&Value) -> Option<T>,
+    ) -> Option<T> {
+        let value = table.get(key)?.as_value()?;
+        let got = read(value);
+        if got.is_none() {
+            let line = value.span().map_or(self.line, |span| (self.file.line_of)(span.start));
+            self.refuse(key, line, None);
+        }
+        got
+    }
+}
+
+fn words(value: &Value) -> Option<Vec<String>> {
+    let words = match value {
+        Value::String(text) => shlex::split(text.value())?,
+        Value::Array(array) => {
+            array.iter().map(|v| v.as_str().map(str::to_owned)).collect::<Option<_>>()?
+        }
+        _ => return None,
+    };
+    let bytes: usize = words.iter().map(|word| word.len() + 1).sum();
+    let sound = words.len() <= WORDS_MAX && bytes <= WORDS_BYTES_MAX;
+    (sound
+        && words.first().is_some_and(|w| !w.is_empty())
+        && !words.iter().any(|w| w.contains('\0')))
+    .then_some(words)
+}
+
+fn count(value: &Value) -> Option<usize> {
+    value.as_integer().filter(|n| COUNT.contains(n)).and_then(|n| usize::try_from(n).ok())
+}
+
+fn memory(value: &Value) -> Option<u64> {
+    let size = match value {
+        Value::Integer(bytes) => u64::try_from(*bytes.value()).ok()?,
+        other => notation::bytes(other.as_str()?)?,
+    };
+    MEMORY.contains(&size).then_some(size)
+}
+
+/// `0` may stand without a unit, where it is allowed.
+fn span(min_ms: u64, max: Duration) -> impl Fn(&Value) -> Option<Duration> {
+    move |value| {
+        let span = match value {
+            Value::Integer(zero) if *zero.value() == 0 => Duration::ZERO,
+            other => notation::duration(other.as_str()?)?,
+        };
+        (span >= Duration::from_millis(min_ms) && span <= max).then_some(span)
+    }
+}
+
+fn text(value: &Value) -> Option<String> {
+    value.as_str().filter(|text| !text.is_empty() && !text.contains('\0')).map(str::to_owned)
+}
+
+fn name(value: &Value) -> Option<String> {
+    text(value).filter(|n| n.len() <= NAME_BYTES_MAX && n.bytes().all(is_name_byte))
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)
+}
+
+/// `messenger:consume` → `consume`, `import.php` → `import`.
+fn derived_name(console: &ConsoleCommand, script: Option<&str>) -> String {
+    let first = console.arguments.first().map(String::as_str).or(script).unwrap_or_default();
+    let last = first.rsplit([':', '/']).next().unwrap_or(first).trim_end_matches(".php");
+    let clean: String =
+        last.chars().filter(char::is_ascii).filter(|c| is_name_byte(*c as u8)).collect();
+    let short: String = clean.chars().take(NAME_BYTES_MAX).collect();
+    if short.is_empty() { KEY.to_owned() } else { short }
+}
+
+/// Finds the scripts, now that the root is known.
+pub(crate) fn resolve(typed: &[TypedConsole], settings: &mut Settings) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for typed in typed {
+        match find_script(typed, &settings.root) {
+            Some(script) => {
+                settings.consoles.push(ConsoleCommand { script, ..typed.console.clone() });
+            }
+            None => problems.push(no_script(typed)),
+        }
+    }
+    problems
+}
+
+fn find_script(typed: &TypedConsole, root: &Path) -> Option<PathBuf> {
+    let above = root.parent().unwrap_or(root);
+    let candidates: Vec<PathBuf> = match &typed.script {
+        Some(script) => vec![typed.base.join(script)],
+        None => [typed.base.as_path(), above, root]
+            .iter()
+            .flat_map(|folder| SCRIPTS.map(|console| folder.join(console)))
+            .collect(),
+    };
+    candidates.into_iter().find(|path| path.is_file()).and_then(|path| path.canonicalize().ok())
+}
+
+fn no_script(typed: &TypedConsole) -> Problem {
+    let TypedConsole { line, file, script, .. } = typed;
+    let what = match script {
+        Some(script) => format!("`script = \"{script}\"` names no file"),
+        None => format!(
+            "`[[{KEY}]]` finds no console: neither {} is there",
+            SCRIPTS.map(|console| format!("`{console}`")).join(" nor ")
+        ),
+    };
+    let hint = "`script` takes the path of a PHP file, as seen from the settings' file";
+    Problem::new(format!("{}:{line}: {what}", file.display()), hint).at_line(*line)
+}

@@ -1,0 +1,265 @@
+//! `samovar.toml` → typed values, each with its line.
+
+use std::path::Path;
+use toml_edit::{Array, Document, Item, Key, TableLike, Value};
+
+use crate::problem::Problem;
+use crate::schema::location::{self, Location};
+use crate::schema::setting::{Kind, Setting, Shape};
+use crate::schema::table::SETTINGS;
+use crate::schema::{console, names};
+use crate::sources::consoles::{self, TypedConsole};
+use crate::sources::locations;
+use crate::sources::tables::SettingsFile;
+use crate::sources::typed::{Origin, Typed};
+
+/// What one file of settings says, read but not yet checked.
+#[derive(Default)]
+pub(crate) struct Contents {
+    pub(crate) typed: Vec<Typed>,
+    pub(crate) consoles: Vec<TypedConsole>,
+    pub(crate) locations: Vec<Location>,
+}
+
+/// Reads the text of `file`; what cannot be read becomes a problem.
+pub(crate) fn read(file: &Path, text: &str, cwd: &Path, problems: &mut Vec<Problem>) -> Contents {
+    let document = match Document::parse(text) {
+        Ok(document) => document,
+        Err(error) => {
+            problems.push(syntax_error(file, text, &error));
+            return Contents::default();
+        }
+    };
+    // Paths in the file are meant as seen from the file, wherever the server is started.
+    let base = cwd.join(file).parent().unwrap_or(cwd).to_owned();
+    let mut reader = Reader { file, text, base: &base, contents: Contents::default(), problems };
+    reader.table("", document.as_table());
+    reader.contents
+}
+
+fn syntax_error(file: &Path, text: &str, error: &toml_edit::TomlError) -> Problem {
+    let line = line_of(text, error.span().map_or(0, |span| span.start));
+    let message = error.message().replace('\n', ", ");
+    Problem::new(
+        format!("{}:{line}: not TOML: {message}", file.display()),
+        "strings stand in quotes, a table's name in brackets: https://toml.io",
+    )
+    .at_line(line)
+}
+
+/// Lines are counted from 1.
+fn line_of(text: &str, offset: usize) -> usize {
+    let before = text.get(..offset).unwrap_or(text);
+    1 + before.matches('\n').count()
+}
+
+struct Reader<'a> {
+    file: &'a Path,
+    text: &'a str,
+    base: &'a Path,
+    contents: Contents,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Reader<'_> {
+    /// `prefix` is empty or ends with a dot.
+    fn table(&mut self, prefix: &str, table: &dyn TableLike) {
+        for (name, item) in table.iter() {
+            let line = self.line(table.key(name), item);
+            self.entry(&format!("{prefix}{name}"), line, item);
+        }
+    }
+
+    fn entry(&mut self, key: &str, line: usize, item: &Item) {
+        if let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) {
+            self.setting(setting, key, line, item);
+        } else if key == console::KEY {
+            self.consoles(line, item);
+        } else if key == location::KEY {
+            self.locations(line, item);
+        } else if key == console::FORMER_KEY && item.as_value().is_none() {
+            self.former_consoles(line, item);
+        } else if names::groups().any(|group| group == key) {
+            self.group(key, line, item);
+        } else {
+            self.problems.push(unknown_key(self.file, line, key));
+        }
+    }
+
+    fn consoles(&mut self, line: usize, item: &Item) {
+        let line_of = |offset| line_of(self.text, offset);
+        let file = SettingsFile { path: self.file, base: self.base, line_of: &line_of };
+        match item.as_array_of_tables() {
+            Some(tables) => {
+                self.contents.consoles = consoles::read(&file, tables, self.problems);
+            }
+            None => self.problems.push(consoles::no_tables(&file, line)),
+        }
+    }
+
+    fn locations(&mut self, line: usize, item: &Item) {
+        let line_of = |offset| line_of(self.text, offset);
+        let file = SettingsFile { path: self.file, base: self.base, line_of: &line_of };
+        match item.as_array_of_tables() {
+            Some(tables) => {
+                self.contents.locations = locations::read(&file, tables, self.problems);
+            }
+            None => self.problems.push(locations::no_tables(&file, line)),
+        }
+    }
+
+    /// Each of the tables by the name that they had before.
+    fn former_consoles(&mut self, line: usize, item: &Item) {
+        let tables = item.as_array_of_tables().into_iter().flatten();
+        let lines = tables.filter_map(|table| Some(line_of(self.text, table.span()?.start)));
+        let lines: Vec<usize> = lines.collect();
+        let lines = if lines.is_empty() { vec![line] } else { lines };
+        self.problems.extend(lines.into_iter().map(|line| {
+            Problem::new(
+                format!(
+                    "{}:{line}: `[[{}]]` is called `[[{}]]` now",
+                    self.file.display(),
+                    console::FORMER_KEY,
+                    console::KEY
+                ),
+                format!("write `[[{}]]`; its keys are the same", console::KEY),
+            )
+            .at_line(line)
+        }));
+    }
+
+    fn group(&mut self, key: &str, line: usize, item: &Item) {
+        match item.as_table_like() {
+            Some(table) => self.table(&format!("{key}."), table),
+            None => self.problems.push(self.no_table(key, line, item)),
+        }
+    }
+
+    fn setting(&mut self, setting: &'static Setting, key: &str, line: usize, item: &Item) {
+        match (&setting.kind, item.as_table_like(), item.as_array()) {
+            (Kind::Pairs { .. }, Some(table), _) => self.pairs(setting, key, table),
+            (Kind::Pairs { .. }, None, _) => {
+                self.problems.push(self.no_table(key, line, item));
+            }
+            (Kind::Range { .. }, Some(table), _) => self.range(setting, line, table),
+            (Kind::List { .. }, _, Some(array)) if !array.is_empty() => {
+                self.list(setting, key, array);
+            }
+            _ => self.value(setting, key, line, item.as_value()),
+        }
+    }
+
+    /// Directives have dots in their names, which TOML reads as tables: `opcache.enable = true`.
+    fn pairs(&mut self, setting: &'static Setting, prefix: &str, table: &dyn TableLike) {
+        for (name, item) in table.iter() {
+            let key = format!("{prefix}.{name}");
+            if let Some(inner) = item.as_table_like() {
+                self.pairs(setting, &key, inner);
+            } else {
+                let line = self.line(table.key(name), item);
+                self.value(setting, &key, line, item.as_value());
+            }
+        }
+    }
+
+    /// A range by its ends, among other settings of the same name: `{ min = 2, max = 64, idle_max = "1m" }`.
+    fn range(&mut self, setting: &'static Setting, line: usize, table: &dyn TableLike) {
+        let end = |name| table.get(name).and_then(Item::as_value).map(content);
+        let ends = [end("min"), end("max")];
+        for (name, item) in table.iter().filter(|(name, _)| !["min", "max"].contains(name)) {
+            let line = self.line(table.key(name), item);
+            self.entry(&format!("{}.{name}", setting.key), line, item);
+        }
+        let (text, shape) = match ends {
+            [None, None] => return,
+            [Some((min, Shape::Integer)), Some((max, Shape::Integer))] => {
+                (format!("{min}..{max}"), Shape::String)
+            }
+            [None, Some((max, Shape::Integer))] => (format!("auto..{max}"), Shape::String),
+            _ => (String::new(), Shape::Nested),
+        };
+        let show =
+            |name| table.get(name).map(|item| format!("{name} = {}", item.to_string().trim()));
+        let shown: Vec<String> = ["min", "max"].into_iter().filter_map(show).collect();
+        let raw = format!("{{ {} }}", shown.join(", "));
+        let key = setting.key.to_owned();
+        let origin = Origin::File { file: self.file.to_owned(), line, key };
+        let base = self.base.to_owned();
+        self.contents.typed.push(Typed { setting, text, raw, shape, origin, base });
+    }
+
+    fn list(&mut self, setting: &'static Setting, key: &str, array: &Array) {
+        for value in array {
+            let line = line_of(self.text, value.span().map_or(0, |span| span.start));
+            self.value(setting, key, line, Some(value));
+        }
+    }
+
+    fn value(&mut self, setting: &'static Setting, key: &str, line: usize, value: Option<&Value>) {
+        let (mut text, shape) = value.map_or((String::new(), Shape::Nested), content);
+        if let Kind::Pairs { .. } = setting.kind {
+            let directive = key.strip_prefix(setting.key).unwrap_or(key).trim_start_matches('.');
+            text = format!("{directive}={}", ini_value(&text, shape));
+        }
+        let raw = value.and_then(Value::span).map_or("{…}".to_owned(), |span| self.excerpt(span));
+        let origin = Origin::File { file: self.file.to_owned(), line, key: key.to_owned() };
+        let base = self.base.to_owned();
+        self.contents.typed.push(Typed { setting, text, raw, shape, origin, base });
+    }
+
+    fn no_table(&self, key: &str, line: usize, item: &Item) -> Problem {
+        let raw = item.span().map_or(String::new(), |span| self.excerpt(span));
+        let other = SETTINGS.iter().find_map(|setting| match setting.kind {
+            Kind::Pairs { unpaired: Some((_, other)), .. } if setting.key == key => Some(other),
+            _ => None,
+        });
+        let hint = match other {
+            Some(other) => format!("`[{key}]` is a table; a single value is for `{other}`"),
+            None => format!("`[{key}]` is a table"),
+        };
+        let place = format!("{}:{line}", self.file.display());
+        Problem::new(format!("{place}: `{key} = {raw}` is not allowed"), hint).at_line(line)
+    }
+
+    fn line(&self, key: Option<&Key>, item: &Item) -> usize {
+        let span = key.and_then(Key::span).or_else(|| item.span());
+        line_of(self.text, span.map_or(0, |span| span.start))
+    }
+
+    /// One line at most, and not all of a long one.
+    fn excerpt(&self, span: std::ops::Range<usize>) -> String {
+        const CHARS_MAX: usize = 60;
+        let raw = self.text.get(span).unwrap_or_default();
+        let line = raw.lines().next().unwrap_or_default();
+        let short: String = line.chars().take(CHARS_MAX).collect();
+        if short.len() < raw.len() { short + "…" } else { short }
+    }
+}
+
+fn unknown_key(file: &Path, line: usize, key: &str) -> Problem {
+    let hint = match names::nearest_key(key) {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => format!("known here: {}", names::siblings(key).join(", ")),
+    };
+    Problem::new(format!("{}:{line}: unknown key `{key}`", file.display()), hint).at_line(line)
+}
+
+/// The value without quotes, and its shape.
+fn content(value: &Value) -> (String, Shape) {
+    match value {
+        Value::String(text) => (text.value().clone(), Shape::String),
+        Value::Integer(number) => (number.value().to_string(), Shape::Integer),
+        Value::Boolean(switch) => (switch.value().to_string(), Shape::Boolean),
+        Value::Float(_) | Value::Datetime(_) => (String::new(), Shape::Scalar),
+        Value::Array(array) if array.is_empty() => (String::new(), Shape::Empty),
+        Value::Array(_) | Value::InlineTable(_) => (String::new(), Shape::Nested),
+    }
+}
+
+fn ini_value(text: &str, shape: Shape) -> &str {
+    match (shape, text) {
+        (Shape::Boolean, "true") => "1",
+        (Shape::Boolean, _) => "0",
+        _ => text,
+    }
+}

@@ -1,0 +1,234 @@
+//! The tables `[[location]]` of the file → locations. What may stand in them: `schema/location.rs`.
+
+mod notation;
+
+use std::path::Path;
+use toml_edit::{ArrayOfTables, Item, Table, Value};
+
+use crate::problem::Problem;
+use crate::schema::location::{
+    ERROR_PAGE_BYTES_MAX, ErrorPage, FIELDS, Fallback, HEADERS_MAX, INDEX_MAX, KEY, Location,
+    PATTERNS_MAX, REDIRECTS, Redirect, TABLES_MAX,
+};
+use crate::sources::tables::{Reader, SettingsFile};
+use notation::Wrong;
+
+/// The key is something else than tables.
+pub(crate) fn no_tables(file: &SettingsFile<'_>, line: usize) -> Problem {
+    let hint = format!("each of them begins with a line `[[{KEY}]]`");
+    file.problem(line, &format!("`{KEY}` is not allowed so"), hint)
+}
+
+/// Reads all tables; what cannot be read becomes a problem.
+pub(crate) fn read(
+    file: &SettingsFile<'_>,
+    tables: &ArrayOfTables,
+    problems: &mut Vec<Problem>,
+) -> Vec<Location> {
+    let mut read = Vec::new();
+    for (number, table) in tables.iter().enumerate() {
+        let line = table.span().map_or(1, |span| (file.line_of)(span.start));
+        if number == TABLES_MAX {
+            let hint = "one table takes several patterns: `path = [\"/a/*\", \"/b/*\"]`";
+            let what = format!("more than {TABLES_MAX} `[[{KEY}]]`");
+            problems.push(file.problem(line, &what, hint));
+            break;
+        }
+        let before = problems.len();
+        let location = Reader { file, name: KEY, fields: &FIELDS, line, problems }.location(table);
+        if problems.len() == before {
+            read.push(location);
+        }
+    }
+    read
+}
+
+impl Reader<'_, '_> {
+    fn location(&mut self, table: &Table) -> Location {
+        for (key, item) in table {
+            if !self.knows(key) {
+                let line = self.line_of(table, key, item);
+                self.unknown(key, line);
+            }
+        }
+        let base = self.file.base;
+        let paths = self.read(table, "path", |item| patterns(item, notation::path));
+        let hosts = self.read(table, "host", |item| patterns(item, notation::host));
+        let to = self.read(table, "redirect", |item| notation::redirect(text(item)?));
+        let status = self.read(table, "status", status);
+        let location = Location {
+            line: self.line,
+            paths: paths.unwrap_or_default(),
+            hosts: hosts.unwrap_or_default(),
+            deny: self.read(table, "deny", switch),
+            scripts: self.read(table, "scripts", switch),
+            redirect: to.map(|to| Redirect { to, status: status.unwrap_or(REDIRECTS[0]) }),
+            alias: self.read(table, "alias", |item| folder(base, item)),
+            fallback: self.read(table, "fallback", fallback),
+            index: self.read(table, "index", index),
+            headers: self.read(table, "headers", headers).unwrap_or_default(),
+            compression: self.read(table, "compression", switch),
+            error_pages: self
+                .read(table, "error_pages", |item| error_pages(base, item))
+                .unwrap_or_default(),
+        };
+        if let Some(wrong) = at_odds(&location, status.is_some()) {
+            self.refuse(wrong.about, self.line, wrong.because);
+        }
+        location
+    }
+
+    fn read<T>(
+        &mut self,
+        table: &Table,
+        key: &'static str,
+        read: impl Fn(&Item) -> Result<T, Option<&'static str>>,
+    ) -> Option<T> {
+        let item = table.get(key)?;
+        match read(item) {
+            Ok(value) => Some(value),
+            Err(because) => {
+                let line = self.line_of(table, key, item);
+                self.refuse(key, line, because);
+                None
+            }
+        }
+    }
+}
+
+/// A key that does not go with the others.
+struct AtOdds {
+    about: &'static str,
+    because: Option<&'static str>,
+}
+
+fn at_odds(location: &Location, has_status: bool) -> Option<AtOdds> {
+    let Location { paths, deny, scripts, redirect, alias, fallback, index, .. } = location;
+    let odds = |about, because| Some(AtOdds { about, because: Some(because) });
+    let serves = alias.is_some() || fallback.is_some() || index.is_some() || scripts.is_some();
+    if *deny == Some(true) && (redirect.is_some() || serves) {
+        return odds("deny", "beside it, the other keys would have no effect");
+    }
+    let Some(Redirect { to, .. }) = redirect else {
+        if has_status {
+            return odds("status", "there is no `redirect`");
+        }
+        let is_folder = |path: &String| {
+            path.starts_with('/') && path.ends_with("/*") && path.matches('*').count() == 1
+        };
+        if alias.is_some() && (paths.is_empty() || !paths.iter().all(is_folder)) {
+            return odds("alias", "`path` names no folder");
+        }
+        let changes = !location.headers.is_empty() || location.compression.is_some();
+        return if deny.is_some() || serves || changes || !location.error_pages.is_empty() {
+            None
+        } else {
+            odds("path", "nothing is said of what is to hold there")
+        };
+    };
+    if serves {
+        return odds("redirect", "beside it, the other keys would have no effect");
+    }
+    let has_one_star = |path: &String| path.matches('*').count() == 1;
+    if to.contains('*') && (paths.is_empty() || !paths.iter().all(has_one_star)) {
+        return odds("redirect", "not every `path` has one `*`");
+    }
+    let is_of_here = !to.contains("://") && paths.iter().any(|path| notation::leads_back(path, to));
+    if is_of_here { odds("redirect", "it leads to where it comes from") } else { None }
+}
+
+fn text(item: &Item) -> Result<&str, Option<&'static str>> {
+    item.as_str().ok_or(None)
+}
+
+fn switch(item: &Item) -> Result<bool, Option<&'static str>> {
+    item.as_bool().ok_or(None)
+}
+
+fn status(item: &Item) -> Result<u16, Option<&'static str>> {
+    let number = item.as_integer().and_then(|number| u16::try_from(number).ok());
+    number.filter(|number| REDIRECTS.contains(number)).ok_or(None)
+}
+
+/// A text, or an array of them.
+fn texts(item: &Item, max: usize) -> Result<Vec<&str>, Option<&'static str>> {
+    if let Some(text) = item.as_str() {
+        return Ok(vec![text]);
+    }
+    let array = item.as_array().ok_or(None)?;
+    if array.len() > max {
+        return Err(Some("there are too many of them"));
+    }
+    array.iter().map(|value| value.as_str().ok_or(None)).collect()
+}
+
+fn patterns(
+    item: &Item,
+    read: fn(&str) -> Result<String, Wrong>,
+) -> Result<Vec<String>, Option<&'static str>> {
+    let texts = texts(item, PATTERNS_MAX)?;
+    if texts.is_empty() {
+        return Err(Some("there is none"));
+    }
+    texts.into_iter().map(|text| read(text).map_err(Some)).collect()
+}
+
+fn folder(base: &Path, item: &Item) -> Result<std::path::PathBuf, Option<&'static str>> {
+    let path = base.join(text(item)?);
+    let found = path.canonicalize().map_err(|_| Some("there is no such folder"))?;
+    if found.is_dir() { Ok(found) } else { Err(Some("it is no folder")) }
+}
+
+fn fallback(item: &Item) -> Result<Fallback, Option<&'static str>> {
+    match text(item)? {
+        "none" => Ok(Fallback::Nothing),
+        path if path.contains('*') => Err(Some("it is one path, not a pattern")),
+        path => match notation::path(path)? {
+            path if path.starts_with('/') && !path.ends_with('/') => Ok(Fallback::Path(path)),
+            _ => Err(Some("it does not name a file by its path")),
+        },
+    }
+}
+
+fn index(item: &Item) -> Result<Vec<String>, Option<&'static str>> {
+    let names = texts(item, INDEX_MAX)?;
+    let is_name = |name: &&str| {
+        !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0', '*'])
+    };
+    if !names.iter().all(is_name) {
+        return Err(Some("a file's name has no `/`, no `*` and no dot in front"));
+    }
+    Ok(names.into_iter().map(str::to_owned).collect())
+}
+
+fn headers(item: &Item) -> Result<Vec<(String, String)>, Option<&'static str>> {
+    let table = item.as_table_like().ok_or(None)?;
+    if table.len() > HEADERS_MAX {
+        return Err(Some("there are too many of them"));
+    }
+    let pairs = table.iter().map(|(name, item)| {
+        let value = text(item)?;
+        notation::header(name, value)?;
+        Ok((name.to_ascii_lowercase(), value.to_owned()))
+    });
+    pairs.collect()
+}
+
+fn error_pages(base: &Path, item: &Item) -> Result<Vec<ErrorPage>, Option<&'static str>> {
+    let table = item.as_table_like().ok_or(None)?;
+    let pages = table.iter().map(|(key, item)| {
+        let statuses = notation::statuses(key)?;
+        let file = base.join(item.as_value().and_then(Value::as_str).ok_or(None)?);
+        match file.metadata() {
+            Ok(found) if found.is_file() && found.len() <= ERROR_PAGE_BYTES_MAX => {
+                Ok(ErrorPage { statuses, file })
+            }
+            Ok(found) if found.is_file() => Err(Some("a file is too large")),
+            _ => Err(Some("there is no such file")),
+        }
+    });
+    let mut pages: Vec<_> = pages.collect::<Result<_, _>>()?;
+    // What is said of one status counts before what is said of many.
+    pages.sort_by_key(|page: &ErrorPage| page.statuses.1 - page.statuses.0);
+    Ok(pages)
+}

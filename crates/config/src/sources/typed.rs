@@ -1,0 +1,126 @@
+//! The first stage: a value as it was typed, and where.
+
+use std::path::{Path, PathBuf};
+
+use crate::problem::Problem;
+use crate::schema::names;
+use crate::schema::setting::{Kind, Setting, Shape};
+
+/// The source of a value, weakest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    File {
+        file: PathBuf,
+        line: usize,
+        /// The full key, which for a pair names the pair.
+        key: String,
+    },
+    Env,
+    Flag,
+}
+
+impl Origin {
+    fn layer(&self) -> u8 {
+        match self {
+            Origin::File { .. } => 0,
+            Origin::Env => 1,
+            Origin::Flag => 2,
+        }
+    }
+}
+
+/// One value; each item of a list and each pair is one.
+#[derive(Clone, Debug)]
+pub(crate) struct Typed {
+    pub(crate) setting: &'static Setting,
+    /// What to read, without quotes.
+    pub(crate) text: String,
+    /// As it was typed, quotes included.
+    pub(crate) raw: String,
+    pub(crate) shape: Shape,
+    pub(crate) origin: Origin,
+    /// The folder at which relative paths start.
+    pub(crate) base: PathBuf,
+}
+
+impl Typed {
+    /// From the command line (`Origin::Flag`) or the environment.
+    pub(crate) fn untyped(
+        setting: &'static Setting,
+        text: &str,
+        origin: Origin,
+        base: &Path,
+    ) -> Typed {
+        let (text, raw, base) = (text.to_owned(), text.to_owned(), base.to_owned());
+        Typed { setting, text, raw, shape: Shape::Untyped, origin, base }
+    }
+
+    pub(crate) fn layer(&self) -> u8 {
+        self.origin.layer()
+    }
+
+    /// The value is not one that the setting takes.
+    pub(crate) fn refused(&self) -> Problem {
+        let kind = &self.setting.kind;
+        let allowed = match (kind, &self.origin) {
+            (Kind::Pairs { .. }, Origin::File { .. }) => {
+                "a string, an integer or a boolean, on one line".to_owned()
+            }
+            _ => kind.allowed(),
+        };
+        let hint = format!("{} takes {allowed}{}{}", self.name(), self.quotes(), self.unpaired());
+        self.problem("is not allowed", hint)
+    }
+
+    /// What TOML's types make of a value that is otherwise understood.
+    fn quotes(&self) -> &'static str {
+        let takes_text = matches!(
+            self.setting.kind,
+            Kind::Timeout { .. }
+                | Kind::Word { .. }
+                | Kind::Path { .. }
+                | Kind::Text { .. }
+                | Kind::List { .. }
+        );
+        match self.shape {
+            Shape::String if !self.setting.kind.takes(Shape::String) => ", without quotes",
+            Shape::Integer | Shape::Boolean | Shape::Scalar if takes_text => ", in quotes",
+            _ => "",
+        }
+    }
+
+    /// Which other setting takes such a value.
+    fn unpaired(&self) -> String {
+        let Kind::Pairs { unpaired: Some((is_such, key)), .. } = self.setting.kind else {
+            return String::new();
+        };
+        let is_such = self.origin.layer() > 0 && is_such(&self.text);
+        let other = || Typed { setting: names::by_key(key), ..self.clone() }.name();
+        if is_such { format!("; `{}` is for {}", self.text, other()) } else { String::new() }
+    }
+
+    /// ``samovar.toml:3: `workers = 0` is not allowed``; `what` ends the sentence.
+    pub(crate) fn problem(&self, what: &str, hint: String) -> Problem {
+        let setting = self.setting;
+        let raw = if self.raw.is_empty() { "''" } else { &self.raw };
+        match &self.origin {
+            Origin::File { file, line, key } => {
+                let place = format!("{}:{line}", file.display());
+                Problem::new(format!("{place}: `{key} = {raw}` {what}"), hint).at_line(*line)
+            }
+            Origin::Env => Problem::new(format!("`{}={raw}` {what}", setting.env()), hint),
+            Origin::Flag if setting.positional => Problem::new(format!("`{raw}` {what}"), hint),
+            Origin::Flag => Problem::new(format!("`--{} {raw}` {what}", setting.flag), hint),
+        }
+    }
+
+    /// What the setting is called where it was typed.
+    fn name(&self) -> String {
+        match &self.origin {
+            Origin::File { key, .. } => format!("`{key}`"),
+            Origin::Env => format!("`{}`", self.setting.env()),
+            Origin::Flag if self.setting.positional => self.setting.value.to_owned(),
+            Origin::Flag => format!("`--{}`", self.setting.flag),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! What two sheets differ in, by the keys that the file has.
+
+use super::*;
+use crate::schema::table::needs_restart;
+
+fn with(flags: &[(&str, &str)]) -> Settings {
+    let typed =
+        flags.iter().fold(Sources::new(env!("CARGO_MANIFEST_DIR")), |sources, (flag, value)| {
+            sources.flag(names::by_flag(flag), *value)
+        });
+    typed.resolve().expect("good settings")
+}
+
+#[test]
+fn what_has_changed_and_cannot_change_is_named() {
+    let old = with(&[]);
+    assert_eq!(needs_restart(&old, &old), Vec::<&str>::new());
+    let new = with(&[("workers", "7"), ("drain-timeout", "3s"), ("php", "a=b")]);
+    assert_eq!(needs_restart(&old, &new), Vec::<&str>::new());
+    let new = with(&[("listen", ":81"), ("queue-max", "99"), ("log-level", "debug")]);
+    assert_eq!(needs_restart(&old, &new), ["listen", "limits.queue_max", "log_level"]);
+}
+
+#[test]
+fn each_change_is_named_once() {
+    let old = with(&[]);
+    let new = with(&[("trusted-proxies", "unix:"), ("tls-hsts", "max-age=300")]);
+    assert_eq!(old.changed(&new), ["trusted_proxies", "tls.hsts"]);
+    let new = with(&[("trusted-proxies", "unix:"), ("trusted-proxies", "10.0.0.0/8")]);
+    assert_eq!(old.changed(&new), ["trusted_proxies"]);
+}

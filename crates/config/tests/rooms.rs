@@ -1,0 +1,7 @@
+//! The rooms of this crate: none knows a higher one, and no files import each other in a circle.
+
+#[test]
+fn rooms_know_only_lower_ones() {
+    let rooms = ["problem", "schema", "locate", "sources", "docs"];
+    samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);
+}

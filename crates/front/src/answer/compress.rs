@@ -1,0 +1,271 @@
+//! deliver: answers packed for clients that accept it.
+//!
+//! `negotiate` says which coding the client likes; this file says which answers are packed, and what their heads say then;
+//! `packed` is a body on its way through a coder. Short ones are packed at once, and go out with their
+//! length; longer ones piece by piece, by threads of their own, so that nobody else waits.
+
+pub(crate) mod negotiate;
+
+use crate::answer::body::AnswerBody;
+use crate::answer::packed::{Coder, INLINE_BYTES_MAX, Packed};
+use crate::shared::Shared;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use http_body::Body;
+use samovar_config::{Coding, Compression};
+
+/// Answers that are being packed at a time; beyond, they go out as they are. Each has a window and tables of up to 2 MiB.
+const PACKED_MAX: usize = 256;
+
+/// What is packed where the settings name nothing. Formats that are packed themselves are not among it.
+const TYPES: &[&str] = &[
+    "text/*",
+    "application/javascript",
+    "application/json",
+    "application/ld+json",
+    "application/manifest+json",
+    "application/problem+json",
+    "application/xml",
+    "application/atom+xml",
+    "application/rss+xml",
+    "application/xhtml+xml",
+    "application/wasm",
+    "application/vnd.ms-fontobject",
+    "font/otf",
+    "font/ttf",
+    "image/svg+xml",
+    "image/bmp",
+    "image/x-icon",
+];
+
+/// Each event is to go out at once, and proxies and browsers may wait for the end of what is packed.
+const NEVER: &str = "text/event-stream";
+
+/// Digests are of the bytes that go out.
+const DIGESTS: [HeaderName; 3] = [
+    HeaderName::from_static("content-digest"),
+    HeaderName::from_static("content-md5"),
+    HeaderName::from_static("digest"),
+];
+
+/// What a request says that matters, noted before its head is used up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    coding: Option<Coding>,
+    is_head: bool,
+}
+
+impl Wish {
+    /// `None`: nothing is packed, or not for such a request.
+    pub(crate) fn of(settings: &Compression, parts: &http::request::Parts) -> Option<Wish> {
+        // A client of HTTP/1.0 would not see where a packed answer ends.
+        if settings.codings.is_empty() || parts.version < http::Version::HTTP_11 {
+            return None;
+        }
+        let accepted = negotiate::Accepted::of(&parts.headers);
+        let coding = accepted.best(&settings.codings);
+        Some(Wish { coding, is_head: parts.method == Method::HEAD })
+    }
+}
+
+/// Packs an answer that is worth it and may be; says in its head what it depends on.
+pub(crate) fn pack(
+    shared: &Shared,
+    settings: &Compression,
+    wish: Wish,
+    mut response: Response<AnswerBody>,
+) -> Response<AnswerBody> {
+    if !is_packable(settings, &response, wish.is_head) {
+        return response;
+    }
+    vary(response.headers_mut());
+    let Some(coding) = wish.coding.filter(|_| !wish.is_head) else { return response };
+    let (mut head, body) = response.into_parts();
+    let body = match body.into_whole() {
+        Ok(bytes) if bytes.len() <= INLINE_BYTES_MAX => {
+            let packed = whole(coding, &bytes);
+            if packed.is_some() {
+                shared.counters.compressed.add(1);
+                describe(&mut head.headers, coding);
+            }
+            return Response::from_parts(head, AnswerBody::whole(packed.unwrap_or(bytes)));
+        }
+        Ok(bytes) => AnswerBody::whole(bytes),
+        Err(body) => body,
+    };
+    let packing = &shared.packing;
+    if packing.in_flight.get() >= PACKED_MAX {
+        shared.counters.compressions_skipped.add(1);
+        return Response::from_parts(head, body);
+    }
+    let Ok(coder) = Coder::new(coding) else { return Response::from_parts(head, body) };
+    shared.counters.compressed.add(1);
+    describe(&mut head.headers, coding);
+    let packed = Packed::new(packing, coder, body);
+    Response::from_parts(head, AnswerBody::packed(packed))
+}
+
+/// `None`: it would not get smaller.
+fn whole(coding: Coding, bytes: &Bytes) -> Option<Bytes> {
+    let mut coder = Coder::new(coding).ok()?;
+    coder.write(bytes).ok()?;
+    let packed = coder.finish().ok()?;
+    (packed.len() < bytes.len()).then(|| packed.into())
+}
+
+fn is_packable(settings: &Compression, response: &Response<AnswerBody>, is_head: bool) -> bool {
+    use StatusCode as S;
+    let (status, headers) = (response.status(), response.headers());
+    let has_part =
+        matches!(status, S::NO_CONTENT | S::RESET_CONTENT | S::PARTIAL_CONTENT | S::NOT_MODIFIED);
+    let has = |name: &HeaderName| headers.contains_key(name);
+    if has_part || has(&header::CONTENT_ENCODING) || has(&header::CONTENT_RANGE) {
+        return false;
+    }
+    let declared = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+    let size = response.body().size_hint().exact().filter(|_| !is_head).or(declared);
+    if size.is_some_and(|size| size < settings.bytes_min) {
+        return false;
+    }
+    is_listed(settings, headers) && !forbids(headers) && !DIGESTS.iter().any(has)
+}
+
+/// Whether its media type is worth it.
+fn is_listed(settings: &Compression, headers: &HeaderMap) -> bool {
+    let Some(kind) = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()) else {
+        return false;
+    };
+    let kind = kind.split(';').next().unwrap_or(kind).trim();
+    let fits = |listed: &str| match listed.strip_suffix('*') {
+        Some(family) => {
+            kind.get(..family.len()).is_some_and(|start| start.eq_ignore_ascii_case(family))
+        }
+        None => kind.eq_ignore_ascii_case(listed),
+    };
+    let is_listed = if settings.types.is_empty() {
+        TYPES.iter().copied().any(fits)
+    } else {
+        settings.types.iter().map(String::as_str).any(fits)
+    };
+    is_listed && !kind.eq_ignore_ascii_case(NEVER)
+}
+
+/// RFC 9111, 5.2.2.6.
+fn forbids(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::CACHE_CONTROL).iter().filter_map(|v| v.to_str().ok());
+    let mut words = values.flat_map(|value| value.split(',')).map(str::trim);
+    words.any(|word| word.eq_ignore_ascii_case("no-transform"))
+}
+
+/// The answer depends on what the client accepts.
+pub(crate) fn vary(headers: &mut HeaderMap) {
+    let mut names = headers.get_all(header::VARY).iter().filter_map(|v| v.to_str().ok());
+    let is_said = names.any(|value| {
+        let mut names = value.split(',').map(str::trim);
+        names.any(|name| name == "*" || name.eq_ignore_ascii_case("accept-encoding"))
+    });
+    if !is_said {
+        headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    }
+}
+
+/// What the head says of a packed body: its bytes are not those that the validator, the length and ranges were about.
+fn describe(headers: &mut HeaderMap, coding: Coding) {
+    headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
+    headers.remove(header::CONTENT_LENGTH);
+    headers.remove(header::ACCEPT_RANGES);
+    if let Some(tag) = headers.get_mut(header::ETAG)
+        && tag.as_bytes().first() == Some(&b'"')
+        && let Ok(weak) = HeaderValue::from_bytes(&[b"W/", tag.as_bytes()].concat())
+    {
+        *tag = weak;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings() -> Compression {
+        let folder = tempfile::tempdir().expect("a folder");
+        samovar_config::Settings::defaults(folder.path()).expect("defaults").compression
+    }
+
+    fn response(status: u16, headers: &[(&str, &str)], bytes: usize) -> Response<AnswerBody> {
+        let mut response = Response::new(AnswerBody::whole(vec![b'x'; bytes].into()));
+        *response.status_mut() = StatusCode::from_u16(status).expect("a status");
+        for (name, value) in headers {
+            let name: HeaderName = name.parse().expect("a name");
+            response.headers_mut().append(name, HeaderValue::from_str(value).expect("a value"));
+        }
+        response
+    }
+
+    #[test]
+    fn what_may_be_packed() {
+        let html = ("content-type", "text/html; charset=utf-8");
+        for (status, headers, bytes, expected) in [
+            (200, &[html][..], 2000, true),
+            (404, &[html], 2000, true),
+            (200, &[html], 1000, false),
+            (206, &[html], 2000, false),
+            (204, &[html], 2000, false),
+            (200, &[html], 0, false),
+            (304, &[html], 0, false),
+            (200, &[("content-type", "TEXT/Html")], 2000, true),
+            (200, &[("content-type", "image/png")], 2000, false),
+            (200, &[("content-type", "text/event-stream")], 2000, false),
+            (200, &[("content-type", "textual/html")], 2000, false),
+            (200, &[], 2000, false),
+            (200, &[html, ("content-encoding", "gzip")], 2000, false),
+            (200, &[html, ("content-encoding", "identity")], 2000, false),
+            (200, &[html, ("content-range", "bytes 0-1/2")], 2000, false),
+            (200, &[html, ("cache-control", "public, No-Transform")], 2000, false),
+            (
+                200,
+                &[html, ("cache-control", "public"), ("cache-control", "no-transform")],
+                2000,
+                false,
+            ),
+            (200, &[html, ("content-digest", "sha-256=:x:")], 2000, false),
+        ] {
+            let found = is_packable(&settings(), &response(status, headers, bytes), false);
+            assert_eq!(found, expected, "{status} {headers:?} {bytes}");
+        }
+        let listed = Compression { types: vec!["image/png".into()], ..settings() };
+        assert!(is_packable(
+            &listed,
+            &response(200, &[("content-type", "image/png")], 2000),
+            false
+        ));
+        assert!(!is_packable(&listed, &response(200, &[html], 2000), false));
+    }
+
+    #[test]
+    fn what_the_head_says() {
+        for (before, after) in [
+            (&[][..], &["Accept-Encoding"][..]),
+            (&["Cookie"], &["Cookie", "Accept-Encoding"]),
+            (&["Cookie, accept-encoding"], &["Cookie, accept-encoding"]),
+            (&["*"], &["*"]),
+        ] {
+            let mut headers = HeaderMap::new();
+            for value in before {
+                headers.append(header::VARY, HeaderValue::from_static(value));
+            }
+            vary(&mut headers);
+            let found: Vec<_> = headers.get_all(header::VARY).iter().collect();
+            assert_eq!(found, after);
+        }
+        for (tag, expected) in [("\"a\"", "W/\"a\""), ("W/\"a\"", "W/\"a\"")] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ETAG, HeaderValue::from_static(tag));
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("9"));
+            headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+            describe(&mut headers, Coding::Zstd);
+            assert_eq!(headers[header::ETAG], expected);
+            assert_eq!(headers[header::CONTENT_ENCODING], "zstd");
+            assert_eq!(headers.len(), 2);
+        }
+    }
+}

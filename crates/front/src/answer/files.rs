@@ -1,0 +1,50 @@
+//! Files: those that a route names, packed ones that lie beside them (`beside`), and those that scripts have sent
+//! (`sendfile`). `send` makes an answer of any of them, by `validate` (conditions) and `range`.
+
+mod beside;
+mod range;
+mod send;
+pub(crate) mod sendfile;
+mod validate;
+
+use crate::answer::body::AnswerBody;
+use crate::answer::compress::vary;
+use crate::answer::error_page::Failure;
+use crate::runtime::disk::DiskThreads;
+use http::{Method, Response};
+use samovar_config::Compression;
+use send::{Opened, failure, media_type, open, send};
+use std::path::Path;
+use std::rc::Rc;
+
+pub(crate) use send::Asked;
+
+const ALLOWED: &str = "GET, HEAD";
+
+/// Answers a request for the file at the canonical `path`. `compression`: whether one that is packed may go out in its place.
+pub(crate) fn respond(
+    disk: &Rc<DiskThreads>,
+    path: &Path,
+    asked: Asked<'_>,
+    compression: Option<&Compression>,
+) -> Result<Response<AnswerBody>, Failure> {
+    if asked.method != Method::GET && asked.method != Method::HEAD {
+        return Err(Failure::MethodNotAllowed(ALLOWED));
+    }
+    let file = open(path).map_err(|error| failure(&error))?;
+    let metadata = file.metadata().map_err(|error| failure(&error))?;
+    if !metadata.is_file() {
+        return Err(Failure::NotFound);
+    }
+    let kind = media_type(path);
+    let Some(compression) = compression.filter(|compression| compression.precompressed) else {
+        return send(disk, Opened { file, metadata, coding: None }, &kind, asked);
+    };
+    let (depends, packed) = beside::find(path, &metadata, asked.headers, &compression.codings);
+    let opened = packed.unwrap_or(Opened { file, metadata, coding: None });
+    let mut response = send(disk, opened, &kind, asked)?;
+    if depends {
+        vary(response.headers_mut());
+    }
+    Ok(response)
+}

@@ -1,0 +1,198 @@
+//! A file that was opened → its answer: type, validators, ranges.
+//!
+//! It is opened with `RESOLVE_NO_SYMLINKS`, so that a symlink that was put there since the route was made is not followed.
+
+use super::range::{self, Wanted};
+use super::validate::{Validators, Verdict};
+use crate::answer::body::AnswerBody;
+use crate::answer::error_page::Failure;
+use crate::answer::file_body::{CHUNK_BYTES, FileBody, Segment};
+use crate::runtime::disk::{self, DiskThreads};
+use crate::runtime::shed::Shed;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::io::Errno;
+use samovar_config::Coding;
+use std::fs::{File, Metadata};
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// Seconds of the last moment that an HTTP date can tell, at the end of the year 9999.
+const HTTP_DATE_MAX: u64 = 253_402_300_799;
+/// Parts of a multipart answer are divided by this; RFC 9110 wants it not to occur in the file, which
+/// nobody checks: clients go by the lengths.
+const BOUNDARY: &str = "samovar-5f1d7f8a0c3e4b29";
+
+/// What a request says that matters for files.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) method: &'a Method,
+    pub(crate) headers: &'a HeaderMap,
+}
+
+/// A file to send.
+pub(super) struct Opened {
+    pub(super) file: File,
+    pub(super) metadata: Metadata,
+    /// How it is packed.
+    pub(super) coding: Option<Coding>,
+}
+
+pub(super) fn send(
+    disk: &Rc<DiskThreads>,
+    opened: Opened,
+    kind: &HeaderValue,
+    asked: Asked<'_>,
+) -> Result<Response<AnswerBody>, Failure> {
+    let Opened { file, metadata, coding } = opened;
+    let size = metadata.len();
+    let validators = validators(&metadata, coding);
+    let verdict = validators.judge(asked.headers);
+    let range = asked.headers.get(header::RANGE).filter(|_| verdict == Verdict::Send);
+    let wanted = match range {
+        Some(range) if asked.method == Method::GET => range::read(range.as_bytes(), size),
+        _ => Wanted::Whole,
+    };
+    let mut response = match (verdict, wanted) {
+        (Verdict::NotModified, _) => empty(StatusCode::NOT_MODIFIED),
+        (Verdict::Failed, _) => empty(StatusCode::PRECONDITION_FAILED),
+        (_, Wanted::Unsatisfiable) => unsatisfiable(size),
+        (_, Wanted::Whole) => whole(disk, file, size, kind)?,
+        (_, Wanted::Parts(parts)) => partial(disk, file, size, parts, kind),
+    };
+    let headers = response.headers_mut();
+    set(headers, header::ETAG, validators.etag);
+    set(headers, header::LAST_MODIFIED, httpdate::fmt_http_date(validators.modified));
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    if let Some(coding) = coding {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
+    }
+    Ok(response)
+}
+
+/// Opens without following any symlink; kernels before 5.6 and some sandboxes only guard the last component.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
+    let file = match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Err(Errno::NOSYS | Errno::PERM) => openat(CWD, path, flags, Mode::empty()),
+        other => other,
+    };
+    Ok(File::from(file?))
+}
+
+pub(super) fn failure(error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => Failure::Forbidden,
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Failure::NotFound,
+        // A symlink that was not there when the route was made.
+        _ if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => Failure::NotFound,
+        // `client::accept` makes room, and says what to do.
+        _ if disk::is_out_of_descriptors(error) => Failure::Busy(Shed::Descriptors, 1),
+        _ => {
+            tracing::warn!(%error, "cannot read a file below the document root");
+            Failure::Internal
+        }
+    }
+}
+
+/// nginx's: `"<mtime>-<size>"` in hexadecimal, and the coding of what is packed.
+fn validators(metadata: &Metadata, coding: Option<Coding>) -> Validators {
+    let modified = metadata.modified().unwrap_or(UNIX_EPOCH);
+    let seconds = modified.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    Validators {
+        etag: match coding {
+            None => format!("\"{seconds:x}-{:x}\"", metadata.len()),
+            Some(coding) => format!("\"{seconds:x}-{:x}-{}\"", metadata.len(), coding.name()),
+        },
+        modified: UNIX_EPOCH + Duration::from_secs(seconds.min(HTTP_DATE_MAX)),
+    }
+}
+
+/// By the name's extension, without charset, as nginx does.
+pub(super) fn media_type(path: &Path) -> HeaderValue {
+    let guess = mime_guess::from_path(path).first_raw();
+    HeaderValue::from_static(guess.unwrap_or("application/octet-stream"))
+}
+
+fn empty(status: StatusCode) -> Response<AnswerBody> {
+    let mut response = Response::new(AnswerBody::empty());
+    *response.status_mut() = status;
+    response
+}
+
+fn unsatisfiable(size: u64) -> Response<AnswerBody> {
+    let mut response = empty(StatusCode::RANGE_NOT_SATISFIABLE);
+    set(response.headers_mut(), header::CONTENT_RANGE, format!("bytes */{size}"));
+    response
+}
+
+/// A small file that the kernel has in memory is one piece with its head.
+fn whole(
+    disk: &Rc<DiskThreads>,
+    file: File,
+    size: u64,
+    kind: &HeaderValue,
+) -> Result<Response<AnswerBody>, Failure> {
+    let mut file = FileBody::new(disk, file, [Segment::Range(0..size)]);
+    let body = if size <= CHUNK_BYTES { file.take_cached() } else { None };
+    let body = match body.transpose().map_err(|error| failure(&error))? {
+        Some(bytes) => AnswerBody::whole(bytes),
+        None => AnswerBody::file(file),
+    };
+    let mut response = Response::new(body);
+    response.headers_mut().insert(header::CONTENT_TYPE, kind.clone());
+    Ok(response)
+}
+
+fn partial(
+    disk: &Rc<DiskThreads>,
+    file: File,
+    size: u64,
+    parts: Vec<Range<u64>>,
+    kind: &HeaderValue,
+) -> Response<AnswerBody> {
+    let single = (parts.len() == 1).then(|| content_range(&parts[0], size));
+    let segments = match single {
+        Some(_) => parts.into_iter().map(Segment::Range).collect(),
+        None => multipart(parts, size, kind),
+    };
+    let mut response = Response::new(AnswerBody::file(FileBody::new(disk, file, segments)));
+    *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+    let headers = response.headers_mut();
+    if let Some(range) = single {
+        headers.insert(header::CONTENT_TYPE, kind.clone());
+        set(headers, header::CONTENT_RANGE, range);
+    } else {
+        let multipart = format!("multipart/byteranges; boundary={BOUNDARY}");
+        set(headers, header::CONTENT_TYPE, multipart);
+    }
+    response
+}
+
+/// The parts of a file, each with a head of its own (RFC 9110, 14.6).
+fn multipart(parts: Vec<Range<u64>>, size: u64, kind: &HeaderValue) -> Vec<Segment> {
+    let kind = kind.to_str().unwrap_or("application/octet-stream");
+    let mut segments = Vec::with_capacity(2 * parts.len() + 1);
+    for part in parts {
+        let range = content_range(&part, size);
+        segments.push(Segment::Bytes(Bytes::from(format!(
+            "\r\n--{BOUNDARY}\r\nContent-Type: {kind}\r\nContent-Range: {range}\r\n\r\n"
+        ))));
+        segments.push(Segment::Range(part));
+    }
+    segments.push(Segment::Bytes(Bytes::from(format!("\r\n--{BOUNDARY}--\r\n"))));
+    segments
+}
+
+fn content_range(part: &Range<u64>, size: u64) -> String {
+    format!("bytes {}-{}/{size}", part.start, part.end - 1)
+}
+
+fn set(headers: &mut HeaderMap, name: header::HeaderName, value: String) {
+    let value = HeaderValue::try_from(value).expect("made of digits and visible characters");
+    headers.insert(name, value);
+}

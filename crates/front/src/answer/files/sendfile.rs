@@ -1,0 +1,215 @@
+//! Files that scripts have sent in place of their answer's body: `X-Accel-Redirect` and `X-Sendfile`.
+//!
+//! What a script puts into these headers may come from a client. So a file is looked for below the folders of the
+//! settings alone, and no symlink is followed there.
+
+use super::send::{Asked, Opened, failure, media_type, send};
+use crate::answer::body::AnswerBody;
+use crate::answer::error_page::Failure;
+use crate::runtime::throttle::Throttle;
+use crate::shared::Shared;
+use http::request::Parts;
+use http::{HeaderName, Method, Response, StatusCode, header};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+/// Named by its path in the site, percent-encoded.
+const BY_PATH: HeaderName = HeaderName::from_static("x-accel-redirect");
+/// Named by its path on the disk.
+const BY_FILE: HeaderName = HeaderName::from_static("x-sendfile");
+
+/// Sends the file that the script names, if it names one.
+pub(crate) fn instead(
+    shared: &Shared,
+    folders: &BTreeMap<String, PathBuf>,
+    parts: &Parts,
+    response: Response<AnswerBody>,
+) -> Result<Response<AnswerBody>, Failure> {
+    let headers = response.headers();
+    let named = headers.get(&BY_PATH).or_else(|| headers.get(&BY_FILE));
+    let Some(named) = named.filter(|_| response.status() == StatusCode::OK).cloned() else {
+        return Ok(response);
+    };
+    let is_path = headers.contains_key(&BY_PATH);
+    let found = place(folders, named.as_bytes(), is_path);
+    let Some((folder, below)) = found else {
+        refused(
+            &shared.warnings.sendfile,
+            named.as_bytes(),
+            "it lies below no folder of `sendfile`",
+        );
+        return Err(Failure::Forbidden);
+    };
+    let file = match open_below(folder, &below) {
+        Ok(file) => file,
+        Err(error) if is_elsewhere(&error) => {
+            refused(&shared.warnings.sendfile, named.as_bytes(), "a symbolic link is on the way");
+            return Err(Failure::Forbidden);
+        }
+        Err(error) => return Err(failure(&error)),
+    };
+    let metadata = file.metadata().map_err(|error| failure(&error))?;
+    if !metadata.is_file() {
+        return Err(Failure::NotFound);
+    }
+    let kind = headers.get(header::CONTENT_TYPE).cloned();
+    let kind = kind.unwrap_or_else(|| media_type(&below));
+    // What a script makes of a POST is sent as what it makes of a GET.
+    let method = if parts.method == Method::HEAD { &Method::HEAD } else { &Method::GET };
+    let asked = Asked { method, headers: &parts.headers };
+    let opened = Opened { file, metadata, coding: None };
+    let sent = send(&shared.disk, opened, &kind, asked)?;
+    Ok(joined(response, sent))
+}
+
+/// The file's head over the script's: what the script says of kind, name and keeping stays.
+fn joined(
+    of_script: Response<AnswerBody>,
+    mut of_file: Response<AnswerBody>,
+) -> Response<AnswerBody> {
+    let (mut head, body) = of_script.into_parts();
+    of_file.body_mut().replace(&body);
+    for name in [BY_PATH, BY_FILE, header::CONTENT_LENGTH, header::CONTENT_ENCODING] {
+        head.headers.remove(name);
+    }
+    for (name, value) in of_file.headers_mut().drain() {
+        if let Some(name) = name {
+            head.headers.insert(name, value);
+        }
+    }
+    *of_file.headers_mut() = head.headers;
+    of_file
+}
+
+/// The folder that it lies in, and its path below.
+fn place<'a>(
+    folders: &'a BTreeMap<String, PathBuf>,
+    named: &[u8],
+    is_path: bool,
+) -> Option<(&'a Path, PathBuf)> {
+    let (folder, below) = if is_path {
+        let path = crate::route::normal(named)?;
+        // Of nested paths the longest.
+        let fits = folders.iter().rev().find(|(prefix, _)| path.starts_with(prefix.as_bytes()));
+        let (prefix, folder) = fits?;
+        (folder, PathBuf::from(OsStr::from_bytes(&path[prefix.len()..])))
+    } else {
+        let file = Path::new(OsStr::from_bytes(named));
+        let mut fits = folders.values().filter_map(|f| Some((f, file.strip_prefix(f).ok()?)));
+        let (folder, below) = fits.next()?;
+        (folder, below.to_owned())
+    };
+    let mut parts = below.components().peekable();
+    let is_something = parts.peek().is_some();
+    let is_plain = parts.all(|part| matches!(part, Component::Normal(_)));
+    let has_nul = below.as_os_str().as_bytes().contains(&0);
+    (is_something && is_plain && !has_nul).then_some((folder.as_path(), below))
+}
+
+/// Opens a file below a folder, without following any symlink there. Kernels before 5.6 and some sandboxes cannot do that
+/// at once: then nothing on the way may be one when it is looked at.
+fn open_below(folder: &Path, below: &Path) -> io::Result<File> {
+    let as_folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let at = openat(CWD, folder, as_folder, Mode::empty())?;
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    let file = match openat2(&at, below, flags, Mode::empty(), resolve) {
+        Err(Errno::NOSYS | Errno::PERM) => {
+            let path = folder.join(below);
+            if path.canonicalize()? != path {
+                return Err(Errno::LOOP.into());
+            }
+            openat(CWD, path, flags, Mode::empty())
+        }
+        other => other,
+    };
+    Ok(File::from(file?))
+}
+
+fn is_elsewhere(error: &io::Error) -> bool {
+    let codes = [Errno::LOOP, Errno::XDEV].map(Errno::raw_os_error);
+    error.raw_os_error().is_some_and(|code| codes.contains(&code))
+}
+
+fn refused(throttle: &Throttle, named: &[u8], why: &str) {
+    if let Some(suppressed) = throttle.pass() {
+        tracing::warn!(
+            file = %named.escape_ascii(),
+            suppressed,
+            "a script names a file that may not be sent: {why}: 403 (hint: name the folder in `sendfile`, \
+             if it is meant to be)"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folders() -> BTreeMap<String, PathBuf> {
+        let pairs = [("/p/", "/srv/p"), ("/p/deep/", "/srv/other"), ("/q/", "/srv/q")];
+        pairs.map(|(path, folder)| (path.to_owned(), PathBuf::from(folder))).into()
+    }
+
+    #[test]
+    fn where_files_lie() {
+        for (named, is_path, expected) in [
+            ("/p/a.zip", true, Some("/srv/p + a.zip")),
+            ("/p/a%20b", true, Some("/srv/p + a b")),
+            ("/p/deep/a", true, Some("/srv/other + a")),
+            ("/p//x/../a", true, Some("/srv/p + a")),
+            ("/p/", true, None),
+            ("/p", true, None),
+            ("/px/a", true, None),
+            ("/p/../q/a", true, Some("/srv/q + a")),
+            ("/p/../../etc/passwd", true, None),
+            ("/p/%2e%2e/%2e%2e/etc/passwd", true, None),
+            ("/p/..%2f..%2fetc/passwd", true, None),
+            ("/p/a%00", true, None),
+            ("p/a", true, None),
+            ("", true, None),
+            ("/srv/p/a", false, Some("/srv/p + a")),
+            ("/srv/p/a%20b", false, Some("/srv/p + a%20b")),
+            ("/srv/p", false, None),
+            ("/srv/p/", false, None),
+            ("/srv/p/../q/a", false, None),
+            ("/srv/p/../../etc/passwd", false, None),
+            ("/srv/px/a", false, None),
+            ("/etc/passwd", false, None),
+            ("srv/p/a", false, None),
+            ("/p/a", false, None),
+        ] {
+            let folders = folders();
+            let found = place(&folders, named.as_bytes(), is_path);
+            let found = found.map(|(f, below)| format!("{} + {}", f.display(), below.display()));
+            assert_eq!(found.as_deref(), expected, "{named}");
+        }
+    }
+
+    #[test]
+    fn no_link_is_followed() {
+        let root = tempfile::tempdir().expect("a folder");
+        let root = root.path().canonicalize().expect("it is there");
+        std::fs::create_dir(root.join("in")).expect("our own folder");
+        std::fs::write(root.join("in/a"), "a").expect("our own file");
+        std::fs::write(root.join("out"), "out").expect("our own file");
+        let link = |to: &str, at: &str| {
+            std::os::unix::fs::symlink(to, root.join(at)).expect("our own link");
+        };
+        link("../out", "in/link");
+        link("a", "in/near");
+        link("..", "in/up");
+        let open = |below: &str| open_below(&root.join("in"), Path::new(below));
+        assert!(open("a").is_ok());
+        for below in ["link", "near", "up/out", "up/in/a"] {
+            let error = open(below).expect_err("it is refused");
+            assert!(is_elsewhere(&error), "{below}: {error}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What the front answers by itself: methods, and where to find something.
+
+use crate::answer::body::AnswerBody;
+use crate::answer::error_page::Failure;
+use http::request::Parts;
+use http::uri::Authority;
+use http::{HeaderValue, Method, Response, StatusCode, header};
+
+/// Methods that scripts are given.
+pub(crate) const ALLOWED: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
+/// `OPTIONS *` asks about the server, not about a resource.
+pub(crate) fn about_server(method: &Method) -> Result<Response<AnswerBody>, Failure> {
+    if method != Method::OPTIONS {
+        return Err(Failure::BadRequest("the target `*` is for OPTIONS"));
+    }
+    let mut response = Response::new(AnswerBody::empty());
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(ALLOWED));
+    Ok(response)
+}
+
+/// The same page by HTTPS. What is no GET keeps its method.
+pub(crate) fn to_https(
+    port: u16,
+    parts: &Parts,
+    target: &[u8],
+) -> Result<Response<AnswerBody>, Failure> {
+    let header = || parts.headers.get(header::HOST)?.to_str().ok();
+    let authority = parts.uri.authority().map(Authority::as_str).or_else(header);
+    let host = authority.map(without_port).filter(|host| !host.is_empty());
+    let host = host.ok_or(Failure::BadRequest("no host to come by HTTPS to"))?;
+    let port = if port == 443 { String::new() } else { format!(":{port}") };
+    let location = [b"https://", host.as_bytes(), port.as_bytes(), target].concat();
+    let location = HeaderValue::from_bytes(&location)
+        .map_err(|_| Failure::BadRequest("a target that fits no header"))?;
+    let is_get = matches!(parts.method, Method::GET | Method::HEAD);
+    let mut response = Response::new(AnswerBody::empty());
+    *response.status_mut() =
+        if is_get { StatusCode::MOVED_PERMANENTLY } else { StatusCode::PERMANENT_REDIRECT };
+    response.headers_mut().insert(header::LOCATION, location);
+    Ok(response)
+}
+
+/// `example.com:80` → `example.com`, `[::1]:80` → `[::1]`.
+pub(crate) fn without_port(host: &str) -> &str {
+    match host.rfind([':', ']']) {
+        Some(at) if host.as_bytes()[at] == b':' => &host[..at],
+        _ => host,
+    }
+}
+
+/// To another path. Relative, because only the client knows under which scheme and name it reached us.
+pub(crate) fn redirect(
+    path: &str,
+    query: Option<&[u8]>,
+    status: StatusCode,
+) -> Result<Response<AnswerBody>, Failure> {
+    let target = match query {
+        Some(query) => [path.as_bytes(), b"?", query].concat(),
+        None => path.as_bytes().to_vec(),
+    };
+    let target = HeaderValue::from_bytes(&target)
+        .map_err(|_| Failure::BadRequest("a query that fits no header"))?;
+    let mut response = Response::new(AnswerBody::empty());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::LOCATION, target);
+    Ok(response)
+}

@@ -1,0 +1,84 @@
+//! accept: who is at the two ends of a connection: as the kernel says, then as a proxy and the handshake say.
+
+use super::proxy_header::ProxyHeader;
+use crate::tls::client::Variables;
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// nginx's name for whoever connects to a socket in the file system.
+const UNIX: &str = "unix:";
+
+/// Client and server of one connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ends {
+    /// `None`: it came through a socket in the file system.
+    pub(crate) peer: Option<SocketAddr>,
+    local: Option<SocketAddr>,
+    /// The peer's address as text, for `REMOTE_ADDR`.
+    pub(crate) peer_text: String,
+    /// Our own address as text, for `SERVER_ADDR`.
+    pub(crate) local_text: String,
+    /// Client and server, or client and proxy, speak TLS.
+    pub(crate) is_tls: bool,
+    /// What PHP is told of the client's certificate.
+    pub(crate) variables: Variables,
+}
+
+impl Ends {
+    /// Of a TCP connection.
+    pub(crate) fn tcp(peer: SocketAddr, local: Option<SocketAddr>) -> Ends {
+        let (peer, local) = (canonical(peer), local.map(canonical));
+        Ends {
+            peer: Some(peer),
+            local,
+            peer_text: peer.ip().to_string(),
+            local_text: local.map_or_else(|| "0.0.0.0".to_owned(), |at| at.ip().to_string()),
+            ..Ends::default()
+        }
+    }
+
+    /// Of a connection to the socket at `path`.
+    pub(crate) fn unix(path: &Path) -> Ends {
+        let local_text = format!("{UNIX}{}", path.display());
+        Ends { peer_text: UNIX.to_owned(), local_text, ..Ends::default() }
+    }
+
+    /// As a proxy in front says it.
+    pub(super) fn believe(&mut self, header: &ProxyHeader) {
+        if let Some((client, server)) = header.ends {
+            *self = Ends::tcp(client, Some(server));
+        }
+        self.is_tls |= header.is_tls.unwrap_or(false);
+    }
+
+    /// Our port; `None`: there is none.
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.local.map(|at| at.port())
+    }
+}
+
+/// IPv4 clients of a dual-stack listener are IPv4 clients.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_of_both() {
+        let at = |text: &str| text.parse().expect("an address");
+        let mut ends = Ends::tcp(at("[::ffff:192.0.2.1]:1"), Some(at("127.0.0.1:80")));
+        assert_eq!((ends.peer_text.as_str(), ends.port()), ("192.0.2.1", Some(80)));
+        let header = ProxyHeader { ends: None, is_tls: Some(true) };
+        ends.believe(&header);
+        assert_eq!((ends.peer_text.as_str(), ends.is_tls), ("192.0.2.1", true));
+        let mut ends = Ends::unix(Path::new("/run/s"));
+        assert_eq!((ends.local_text.as_str(), ends.port()), ("unix:/run/s", None));
+        let told = Some((at("[2001:db8::1]:7"), at("192.0.2.9:443")));
+        ends.believe(&ProxyHeader { ends: told, is_tls: None });
+        assert_eq!((ends.peer_text.as_str(), ends.port()), ("2001:db8::1", Some(443)));
+        assert!(!ends.is_tls);
+    }
+}

@@ -1,0 +1,175 @@
+//! parse: hyper speaks HTTP/1.1 over one connection, and this file lets it go on or end. The other protocol is
+//! `http2`'s.
+//!
+//! Pipelined answers are flushed one by one: hyper's `pipeline_flush` would hold back a finished answer while the next
+//! request of the same connection runs.
+
+use super::connection::{Close, ConnectionState};
+use super::handler::Handler;
+use super::socket::Socket;
+use super::watched::Watched;
+use crate::runtime::waker::remember;
+use bytes::Bytes;
+use http::Request;
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use samovar_config::Limits;
+use std::convert::Infallible;
+use std::error::Error;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// How long, and how many bytes, a client may go on sending after its request was refused. Without it
+/// the kernel would reset the connection and the client might never see the answer.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES_MAX: usize = 1024 * 1024;
+/// hyper's own lower bound of its buffer.
+const BUFFER_BYTES_MIN: usize = 8 * 1024;
+/// hyper keeps room for this many headers on the stack, more cost an allocation per request.
+const HYPER_HEADERS: usize = 100;
+
+const SLOW_HEAD_ANSWER: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\
+    Content-Type: text/plain\r\nContent-Length: 41\r\n\r\nThe request head did not arrive in time.\n";
+
+/// What comes after HTTP/1.1.
+pub(super) enum After<S> {
+    Nothing,
+    /// The client speaks HTTP/2: its socket, and what it has said.
+    Http2(S, Bytes),
+}
+
+/// Serves one connection as far as HTTP/1.1 goes; `handler` answers its requests.
+pub(super) async fn serve<S, H, B>(state: &Rc<ConnectionState>, stream: S, handler: H) -> After<S>
+where
+    S: Socket,
+    H: Handler<B>,
+    B: Body<Data = Bytes> + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let shared = &state.shared;
+    let io = TokioIo::new(Watched::new(stream, Rc::clone(state)));
+    let for_requests = Rc::clone(state);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let state = Rc::clone(&for_requests);
+        let note = state.note(&request);
+        async move { Ok::<_, Infallible>(handler(&state, request, note).await) }
+    });
+    let mut connection = protocol(&shared.setup().settings.limits).serve_connection(io, service);
+    if shared.draining.get() {
+        state.close.set(Some(Close::WhenIdle));
+    }
+    let ended = poll_fn(|cx| {
+        shared.exchanges.borrow_mut().turn_if_due();
+        remember(&mut state.waker.borrow_mut(), cx);
+        poll_once(state, &mut connection, http1::Connection::graceful_shutdown, cx)
+    })
+    .await;
+    let (stream, unread) = connection.into_parts().io.into_inner().into_parts();
+    if state.screen.borrow().has_preface() {
+        return After::Http2(stream, unread);
+    }
+    conclude(&ended, state, stream).await;
+    After::Nothing
+}
+
+/// Lets hyper go on, as far as the connection was not told to close.
+fn poll_once<C: Future<Output = hyper::Result<()>> + Unpin>(
+    state: &ConnectionState,
+    connection: &mut C,
+    shut_down: impl FnOnce(Pin<&mut C>),
+    cx: &mut Context<'_>,
+) -> Poll<Ended> {
+    match state.close.take() {
+        Some(Close::WhenIdle) => {
+            // hyper closes an idle connection whatever lies in the socket.
+            state.asks_kernel.set(true);
+            let ended = Pin::new(&mut *connection).poll(cx);
+            state.asks_kernel.set(false);
+            if let Poll::Ready(ended) = ended {
+                return Poll::Ready(ended.into());
+            }
+            if state.is_arriving() {
+                state.absorb_while_blocked(cx);
+                // What arrives wakes this task again.
+                state.close.set(Some(Close::WhenIdle));
+                return Poll::Pending;
+            }
+            shut_down(Pin::new(connection));
+        }
+        Some(Close::SlowHead) => return Poll::Ready(Ended::SlowHead),
+        Some(Close::Cut) => return Poll::Ready(Ended::Done),
+        None => {}
+    }
+    let ended = Pin::new(connection).poll(cx);
+    if ended.is_pending() {
+        state.absorb_while_blocked(cx);
+    }
+    ended.map(Ended::from)
+}
+
+fn protocol(limits: &Limits) -> http1::Builder {
+    let head_bytes_max = limits.head_bytes_max as usize;
+    let mut builder = http1::Builder::new();
+    builder
+        .half_close(false)
+        .header_read_timeout(None)
+        .max_header_size(head_bytes_max)
+        .max_buf_size(head_bytes_max.max(BUFFER_BYTES_MIN));
+    if limits.headers_max != HYPER_HEADERS {
+        builder.max_headers(limits.headers_max);
+    }
+    builder
+}
+
+/// How hyper's part of a connection came to its end.
+enum Ended {
+    Done,
+    SlowHead,
+    Error(hyper::Error),
+}
+
+impl From<hyper::Result<()>> for Ended {
+    fn from(ended: hyper::Result<()>) -> Ended {
+        ended.map_or_else(Ended::Error, |()| Ended::Done)
+    }
+}
+
+async fn conclude(ended: &Ended, state: &ConnectionState, stream: impl Socket) {
+    match ended {
+        Ended::SlowHead => {
+            linger(stream, SLOW_HEAD_ANSWER).await;
+        }
+        Ended::Error(error) if error.is_parse() => {
+            tracing::debug!(%error, peer = state.ends().peer_text, "a client sent no HTTP");
+            linger(stream, b"").await;
+        }
+        Ended::Error(error) => {
+            tracing::debug!(%error, peer = state.ends().peer_text, "connection error");
+        }
+        Ended::Done if state.lingers.get() => linger(stream, b"").await,
+        Ended::Done => {}
+    }
+}
+
+/// Reads and forgets what the client still sends, for a while, so that it can read our last words.
+async fn linger(mut stream: impl Socket, words: &[u8]) {
+    let drain = async {
+        let _ = stream.write_all(words).await;
+        let _ = stream.shutdown().await;
+        let mut buffer = [0; 4096];
+        let mut left = LINGER_BYTES_MAX;
+        while let Ok(read @ 1..) = stream.read(&mut buffer).await {
+            left = left.saturating_sub(read);
+            if left == 0 {
+                break;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(LINGER, drain).await;
+}

@@ -1,0 +1,322 @@
+//! parse: hyper speaks HTTP/2 over one connection.
+//!
+//! Each request runs in a task of its own ([`Spawner`]), within its stream: what it begins there, a long answer, is
+//! that stream's. Interim answers do not go out: hyper has none for servers.
+
+use super::connection::{Close, ConnectionState};
+use super::frames::Frames;
+use super::handler::Handler;
+use super::screen::Note;
+use super::socket::AnySocket;
+use super::streams::Stream;
+use crate::runtime::waker::remember;
+use bytes::Bytes;
+use http::uri::Parts;
+use http::{HeaderValue, Method, Request, Uri, header};
+use http_body::Frame;
+use hyper::body::{Body, Incoming, SizeHint};
+use hyper::rt::Executor;
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use samovar_config::Limits;
+use std::convert::Infallible;
+use std::error::Error;
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Requests of one connection that are answered at the same time.
+const STREAMS_MAX: u32 = 100;
+/// Requests that a client has taken back and that nobody has looked at.
+const RESET_UNSEEN_MAX: usize = 20;
+/// Streams that we have ended because of the client's mistakes.
+const RESET_BY_US_MAX: usize = 100;
+/// Bytes of bodies that a client may send before somebody takes them: for a stream, and for all.
+const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
+/// Bytes of an answer that are given away at a time. What a client does not take of them nobody minds any more.
+const PIECE_BYTES: usize = 16 * 1024;
+/// Bytes of an answer that wait for the socket.
+const SEND_BYTES_MAX: usize = 64 * 1024;
+
+/// Serves one connection to its end; `handler` answers its requests.
+pub(super) async fn serve<H, B>(state: &Rc<ConnectionState>, stream: AnySocket, handler: H)
+where
+    H: Handler<B>,
+    B: Body<Data = Bytes> + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let shared = &state.shared;
+    let io = TokioIo::new(Counted { stream, frames: Frames::new(), state: Rc::clone(state) });
+    let for_requests = Rc::clone(state);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let state = Rc::clone(&for_requests);
+        async move {
+            let (request, note) = as_http1(request);
+            let response = handler(&state, request, note).await;
+            let stream = state.streams.current();
+            Ok::<_, Infallible>(response.map(|body| Paced::new(body, &state, stream)))
+        }
+    });
+    let protocol = protocol(&shared.setup().settings.limits, Spawner(Rc::clone(state)));
+    let mut connection = pin!(protocol.serve_connection(io, service));
+    if shared.draining.get() {
+        state.close.set(Some(Close::WhenIdle));
+    }
+    let ended = poll_fn(|cx| {
+        shared.exchanges.borrow_mut().turn_if_due();
+        remember(&mut state.waker.borrow_mut(), cx);
+        match state.close.take() {
+            Some(Close::WhenIdle) => {
+                let since = &state.streams.closing_since_ms;
+                if since.get() == 0 {
+                    since.set(shared.clock.now_ms().max(1));
+                    connection.as_mut().graceful_shutdown();
+                }
+            }
+            Some(Close::SlowHead | Close::Cut) => return Poll::Ready(Ok(())),
+            None => {}
+        }
+        connection.as_mut().poll(cx)
+    });
+    if let Err(error) = ended.await {
+        tracing::debug!(%error, peer = state.ends().peer_text, "an HTTP/2 connection broke");
+    }
+}
+
+fn protocol(limits: &Limits, spawner: Spawner) -> http2::Builder<Spawner> {
+    let mut builder = http2::Builder::new(spawner);
+    builder
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_pending_accept_reset_streams(RESET_UNSEEN_MAX)
+        .max_local_error_reset_streams(RESET_BY_US_MAX)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_send_buf_size(SEND_BYTES_MAX)
+        .max_header_list_size(limits.head_bytes_max as u32);
+    builder
+}
+
+/// The request as the stages behind this know it from HTTP/1.1: its host is a header, its target a path.
+fn as_http1(mut request: Request<Incoming>) -> (Request<Incoming>, Note) {
+    let mut note = Note::default();
+    if request.method() == Method::CONNECT {
+        return (request, note);
+    }
+    let Parts { authority, path_and_query, .. } = std::mem::take(request.uri_mut()).into_parts();
+    if let Some(path) = path_and_query {
+        *request.uri_mut() = Uri::from(path);
+    }
+    let headers = request.headers_mut();
+    if let Some(authority) = authority {
+        let is_same = |host: &HeaderValue| {
+            host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes())
+        };
+        let is_other = !headers.get_all(header::HOST).iter().all(is_same);
+        match HeaderValue::from_str(authority.as_str()) {
+            Ok(_) if is_other => note.doubt = Some("a Host that is not the authority"),
+            Ok(host) => drop(headers.insert(header::HOST, host)),
+            Err(_) => note.doubt = Some("an authority that is no host"),
+        }
+    }
+    if headers.get_all(header::CONTENT_LENGTH).iter().nth(1).is_some() {
+        note.doubt = Some("more than one length");
+    }
+    (request, note)
+}
+
+/// Spawns what hyper wants to run beside the connection: one task for each request.
+#[derive(Clone)]
+struct Spawner(Rc<ConnectionState>);
+
+impl<F: Future<Output = ()> + 'static> Executor<F> for Spawner {
+    fn execute(&self, task: F) {
+        let open = Open::new(&self.0);
+        tokio::task::spawn_local(async move {
+            let Open { state, stream } = &open;
+            let mut task = pin!(task);
+            poll_fn(|cx| {
+                if stream.is_cut(cx) {
+                    return Poll::Ready(());
+                }
+                let result = state.streams.within(stream, || task.as_mut().poll(cx));
+                if result.is_pending() {
+                    stream.absorb(cx);
+                }
+                result
+            })
+            .await;
+        });
+    }
+}
+
+/// A stream that counts; it leaves its connection when its task ends, however it ends.
+struct Open {
+    state: Rc<ConnectionState>,
+    stream: Rc<Stream>,
+}
+
+impl Open {
+    fn new(state: &Rc<ConnectionState>) -> Open {
+        Open { state: Rc::clone(state), stream: state.streams.open() }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.state.streams.close(&self.stream);
+    }
+}
+
+/// A body in pieces, so that what a client does not take stays with us, and is seen.
+struct Paced<B> {
+    body: Pin<Box<B>>,
+    rest: Bytes,
+    state: Rc<ConnectionState>,
+    stream: Option<Rc<Stream>>,
+}
+
+impl<B: Body<Data = Bytes>> Paced<B> {
+    fn new(body: B, state: &Rc<ConnectionState>, stream: Option<Rc<Stream>>) -> Paced<B> {
+        let paced =
+            Paced { body: Box::pin(body), rest: Bytes::new(), state: Rc::clone(state), stream };
+        if !paced.body.is_end_stream() {
+            paced.gave();
+        }
+        paced
+    }
+
+    fn gave(&self) {
+        if let Some(stream) = &self.stream {
+            stream.waits(self.state.shared.clock.now_ms());
+        }
+    }
+}
+
+impl<B> Drop for Paced<B> {
+    fn drop(&mut self) {
+        if let Some(stream) = &self.stream {
+            stream.goes_on();
+        }
+    }
+}
+
+impl<B: Body<Data = Bytes>> Body for Paced<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let this = self.get_mut();
+        if let Some(stream) = &this.stream {
+            stream.goes_on();
+        }
+        if this.rest.is_empty() {
+            match ready!(this.body.as_mut().poll_frame(cx)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(bytes) => this.rest = bytes,
+                    Err(other) => return Poll::Ready(Some(Ok(other))),
+                },
+                other => return Poll::Ready(other),
+            }
+        }
+        let piece = this.rest.split_to(this.rest.len().min(PIECE_BYTES));
+        this.gave();
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let mut hint = self.body.size_hint();
+        let rest = self.rest.len() as u64;
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint.set_lower(hint.lower() + rest);
+        hint
+    }
+}
+
+/// The socket below hyper: counts frames, and tells when the client takes nothing.
+struct Counted {
+    stream: AnySocket,
+    frames: Frames,
+    state: Rc<ConnectionState>,
+}
+
+impl Counted {
+    fn wrote(&mut self, result: &Poll<io::Result<usize>>) {
+        self.state.wrote(result.is_pending());
+        if let Poll::Ready(Ok(bytes)) = result {
+            self.frames.wrote(*bytes);
+        }
+    }
+}
+
+impl AsyncRead for Counted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        if self.frames.pass(&buffer.filled()[before..]).is_err() {
+            return Poll::Ready(Err(io::Error::other("a flood of frames for nothing")));
+        }
+        let since = &self.state.streams.head_since_ms;
+        if !self.frames.is_inside_head() {
+            since.set(0);
+        } else if since.get() == 0 {
+            since.set(self.state.shared.clock.now_ms().max(1));
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Counted {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.wrote(&result);
+        result
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let result = Pin::new(&mut self.stream).poll_flush(cx);
+        if self.stream.keeps_written() {
+            self.state.wrote(result.is_pending());
+        }
+        result
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
+        self.wrote(&result);
+        result
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}

@@ -1,0 +1,171 @@
+//! parse: one client connection from the socket to its end: who is there, by which protocol, then its requests.
+//!
+//! In this order, as far as its listener wants it: a PROXY header, the handshake of TLS, HTTP/1.1 (`http1`) or HTTP/2
+//! (`http2`). Until the first request the sweep sees the connection as one whose head is on its way in.
+
+use super::connection::{ConnectionState, Phase};
+use super::ends::Ends;
+use super::handler::Handler;
+use super::http1::{self, After};
+use super::http2;
+use super::proxy_header::{self, ProxyHeader, Unfinished};
+use super::registry::{Registered, hold_place};
+use super::socket::{AnySocket, Prefixed, Socket};
+use crate::runtime::waker::remember;
+use crate::tls::{self, client};
+use bytes::{Bytes, BytesMut};
+use hyper::body::Body;
+use std::error::Error;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+use tokio::io::AsyncReadExt;
+use tokio_rustls::TlsAcceptor;
+
+/// What comes before the first request.
+#[derive(Clone, Default)]
+pub(crate) struct Before {
+    pub(crate) has_proxy_header: bool,
+    pub(crate) tls: Option<tls::Session>,
+}
+
+impl Before {
+    fn is_nothing(&self) -> bool {
+        !self.has_proxy_header && self.tls.is_none()
+    }
+}
+
+/// Serves one connection to its end; `handler` answers its requests.
+pub(crate) async fn serve<S, H, B>(
+    registered: Registered,
+    stream: S,
+    ends: Ends,
+    before: Before,
+    handler: H,
+) where
+    S: Socket,
+    H: Handler<B>,
+    B: Body<Data = Bytes> + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let state = &registered.state;
+    if before.is_nothing() {
+        state.meet(ends);
+        if let After::Http2(stream, said) = http1::serve(state, stream, handler).await {
+            let stream = Prefixed::wrap(said, Box::new(stream));
+            Box::pin(http2::serve(state, stream, handler)).await;
+        }
+        return;
+    }
+    Box::pin(serve_guarded(state, Box::new(stream), ends, before, handler)).await;
+}
+
+/// The same where something comes before the first request.
+async fn serve_guarded<H, B>(
+    state: &Rc<ConnectionState>,
+    mut stream: AnySocket,
+    mut ends: Ends,
+    before: Before,
+    handler: H,
+) where
+    H: Handler<B>,
+    B: Body<Data = Bytes> + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    state.enter(Phase::Head);
+    let mut _held = None;
+    if before.has_proxy_header {
+        match unless_closed(state, introduce(stream)).await {
+            Some(Ok((introduced, header))) if may_introduce(state, &ends) => {
+                stream = introduced;
+                ends.believe(&header);
+                let client = ends.peer.filter(|_| header.ends.is_some());
+                let Ok(held) = hold_place(&state.shared, client) else { return };
+                _held = held;
+            }
+            Some(Ok(_)) => {
+                return tracing::debug!(
+                    peer = ends.peer_text,
+                    "a PROXY header of no trusted proxy"
+                );
+            }
+            Some(Err(error)) => {
+                return tracing::debug!(%error, peer = ends.peer_text, "no PROXY header came");
+            }
+            None => return,
+        }
+    }
+    let mut is_http2 = false;
+    if let Some(tls::Session { config, asks_client }) = before.tls {
+        let handshake = TlsAcceptor::from(config).accept(stream);
+        match unless_closed(state, handshake).await {
+            Some(Ok(secured)) => {
+                let session = secured.get_ref().1;
+                ends.is_tls = true;
+                is_http2 = tls::is_http2(session.alpn_protocol());
+                if asks_client {
+                    let shown = session.peer_certificates().and_then(<[_]>::first);
+                    ends.variables = client::variables(shown);
+                }
+                stream = Box::new(secured);
+            }
+            Some(Err(error)) => {
+                return tracing::debug!(%error, peer = ends.peer_text, "no TLS came");
+            }
+            None => return,
+        }
+    }
+    state.enter(Phase::Idle);
+    state.meet(ends);
+    if is_http2 {
+        return http2::serve(state, stream, handler).await;
+    }
+    if let After::Http2(stream, said) = http1::serve(state, stream, handler).await {
+        http2::serve(state, Prefixed::wrap(said, stream), handler).await;
+    }
+}
+
+/// Whether a peer is one whose PROXY header is believed: any, unless the settings name the proxies.
+fn may_introduce(state: &ConnectionState, ends: &Ends) -> bool {
+    let setup = state.shared.setup();
+    let proxies = &setup.settings.trusted_proxies;
+    let is_named = |peer: SocketAddr| proxies.iter().any(|net| net.contains(&peer.ip()));
+    proxies.is_empty() || ends.peer.is_none_or(is_named)
+}
+
+/// `None`: the connection was told to close first.
+async fn unless_closed<T>(state: &ConnectionState, doing: impl Future<Output = T>) -> Option<T> {
+    let mut doing = pin!(doing);
+    poll_fn(|cx| {
+        remember(&mut state.waker.borrow_mut(), cx);
+        if state.close.take().is_some() {
+            return Poll::Ready(None);
+        }
+        doing.as_mut().poll(cx).map(Some)
+    })
+    .await
+}
+
+/// Reads a PROXY header, and what has come with it back into the stream.
+async fn introduce(mut stream: AnySocket) -> io::Result<(AnySocket, ProxyHeader)> {
+    let mut bytes = BytesMut::with_capacity(256);
+    loop {
+        match proxy_header::read(&bytes) {
+            Ok((header, used)) => {
+                let rest = bytes.split_off(used).freeze();
+                return Ok((Prefixed::wrap(rest, stream), header));
+            }
+            Err(Unfinished::Wrong(what)) => {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
+            Err(Unfinished::More) => {}
+        }
+        // Never much more than a header may have: the reader refuses longer ones by their beginning.
+        if stream.read_buf(&mut bytes).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What carries a client's bytes: TCP, a socket in the file system, TLS over either.
+//!
+//! TCP in the clear is the hot path and has its own type all the way up; everything else goes boxed.
+
+use bytes::Bytes;
+use rustix::net::RecvFlags;
+use std::fmt::Debug;
+use std::io;
+use std::os::fd::AsFd;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::server::TlsStream;
+
+/// A client's connection, below HTTP.
+pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Debug + 'static {
+    /// Whether bytes lie in the kernel's buffer. The runtime learns of them when it next looks.
+    fn has_unread(&self) -> bool;
+
+    /// Whether bytes that it has taken may still be its own after a write: then a flush tells.
+    fn keeps_written(&self) -> bool;
+}
+
+/// Any of them.
+pub(super) type AnySocket = Box<dyn Socket>;
+
+fn is_readable(socket: impl AsFd) -> bool {
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    let mut byte = [0u8; 1];
+    matches!(rustix::net::recv(socket, &mut byte, flags), Ok((_, 1..)))
+}
+
+impl Socket for TcpStream {
+    fn has_unread(&self) -> bool {
+        is_readable(self)
+    }
+
+    fn keeps_written(&self) -> bool {
+        false
+    }
+}
+
+impl Socket for UnixStream {
+    fn has_unread(&self) -> bool {
+        is_readable(self)
+    }
+
+    fn keeps_written(&self) -> bool {
+        false
+    }
+}
+
+impl Socket for TlsStream<AnySocket> {
+    fn has_unread(&self) -> bool {
+        self.get_ref().0.has_unread()
+    }
+
+    fn keeps_written(&self) -> bool {
+        true
+    }
+}
+
+impl Socket for AnySocket {
+    fn has_unread(&self) -> bool {
+        (**self).has_unread()
+    }
+
+    fn keeps_written(&self) -> bool {
+        (**self).keeps_written()
+    }
+}
+
+/// A connection of which bytes have been read that somebody else is to read.
+#[derive(Debug)]
+pub(super) struct Prefixed {
+    first: Bytes,
+    inner: AnySocket,
+}
+
+impl Prefixed {
+    pub(super) fn wrap(first: Bytes, inner: AnySocket) -> AnySocket {
+        if first.is_empty() { inner } else { Box::new(Prefixed { first, inner }) }
+    }
+}
+
+impl Socket for Prefixed {
+    fn has_unread(&self) -> bool {
+        !self.first.is_empty() || self.inner.has_unread()
+    }
+
+    fn keeps_written(&self) -> bool {
+        self.inner.keeps_written()
+    }
+}
+
+impl AsyncRead for Prefixed {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.first.is_empty() {
+            return Pin::new(&mut self.inner).poll_read(cx, buffer);
+        }
+        let given = buffer.remaining().min(self.first.len());
+        let bytes = self.first.split_to(given);
+        buffer.put_slice(&bytes);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Prefixed {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write_vectored(cx, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+}

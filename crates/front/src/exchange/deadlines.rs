@@ -1,0 +1,99 @@
+//! How long a request may wait for a worker, a worker for its answer, and a script go on without a client.
+
+use super::lost::Lost;
+use super::slot::SlotUse;
+use super::table::Exchanges;
+use super::times::overrun;
+use crate::runtime::clock::is_over;
+use crate::runtime::link::{FrontEvent, KillReason};
+use samovar_config::Timeouts;
+use samovar_ring::{Overrun, Progress, SlotIndex};
+use std::time::Duration;
+
+/// A request that waits for longer, while workers sleep, was handed to one that does not come.
+const OVERDUE: Duration = Duration::from_millis(50);
+
+impl Exchanges {
+    /// Checks every deadline; appends what the supervisor must do about workers to `events`.
+    pub(crate) fn sweep(&mut self, timeouts: &Timeouts, events: &mut Vec<FrontEvent>) {
+        self.turn();
+        for index in 0..self.entries.len() {
+            let Some(slot) = SlotIndex::new(index, self.entries.len()) else { continue };
+            match self.entries[index].used {
+                SlotUse::Free => {}
+                SlotUse::Quarantined { until_ms } if until_ms > self.clock.now_ms() => {}
+                SlotUse::Quarantined { .. } => self.release(slot),
+                SlotUse::Awaited | SlotUse::Dying | SlotUse::Background => {
+                    self.check_deadlines(slot, timeouts, events);
+                }
+            }
+        }
+        self.front.ring_overdue(OVERDUE);
+        self.measure_rate(timeouts.queue);
+        self.expire_waiters(timeouts.queue);
+    }
+
+    fn check_deadlines(
+        &mut self,
+        slot: SlotIndex,
+        timeouts: &Timeouts,
+        events: &mut Vec<FrontEvent>,
+    ) {
+        let now_ms = self.clock.now_ms();
+        let entry = &mut self.entries[slot.get()];
+        match self.front.progress(slot) {
+            Ok(Progress::Queued) if is_over(timeouts.queue, entry.submitted_ms, now_ms) => {
+                entry.lost = Some(Lost::QueueTimeout);
+                entry.wake();
+            }
+            Ok(Progress::Running | Progress::Answering) if entry.asked_since_ms == 0 => {
+                let course = entry.course(now_ms, self.front.wanted_ms(slot));
+                if let Some(overrun) = overrun(timeouts, entry.path_time, &course) {
+                    self.ask_to_end(slot, overrun, events);
+                }
+            }
+            _ => {}
+        }
+        self.check_grace(slot, timeouts.grace, events);
+    }
+
+    /// Its client is told at once; the script may end by itself.
+    fn ask_to_end(&mut self, slot: SlotIndex, overrun: Overrun, events: &mut Vec<FrontEvent>) {
+        let entry = &mut self.entries[slot.get()];
+        entry.asked_since_ms = self.clock.now_ms().max(1);
+        entry.overrun = Some(overrun);
+        if entry.used == SlotUse::Awaited {
+            entry.lost = Some(Lost::Overrun(overrun));
+            entry.wake();
+        }
+        self.front.ask_to_end(slot, overrun);
+        let Some(run) = self.front.run_of(slot) else { return };
+        let [request, id] = self.front.request_line(slot);
+        events.push(FrontEvent::Overrun { run, overrun, request, id });
+    }
+
+    /// Who was asked to end and has not is killed.
+    fn check_grace(&mut self, slot: SlotIndex, grace: Duration, events: &mut Vec<FrontEvent>) {
+        let entry = &mut self.entries[slot.get()];
+        let Some(overrun) = entry.overrun.filter(|_| !entry.killed) else { return };
+        let has_passed =
+            grace.is_zero() || is_over(grace, entry.asked_since_ms, self.clock.now_ms());
+        if let Some(run) = self.front.run_of(slot).filter(|_| has_passed) {
+            entry.killed = true;
+            events.push(FrontEvent::KillWorker {
+                incarnation: run.worker,
+                reason: KillReason::Overrun(run, overrun),
+            });
+        }
+    }
+
+    fn expire_waiters(&mut self, timeout: Duration) {
+        while let Some(first) = self.waiters.front() {
+            if !is_over(timeout, first.since_ms, self.clock.now_ms()) {
+                return;
+            }
+            first.expire();
+            self.waiters.pop_front();
+        }
+    }
+}

@@ -1,0 +1,459 @@
+//! The table of requests in flight, who waits for which slot, and when the ring is looked at.
+//!
+//! One thread owns all of this. A slot's news (bytes, room, the end, its worker's death) wake the task that
+//! awaits the slot; they are taken just before the runtime would sleep (`before_park`), and every few
+//! polls while it does not. A slot whose client has gone stays in the table until its worker lets go of it.
+//!
+//! ```text
+//!  Free ──submit──▶ Awaited ──release──▶ Free
+//!                      │ cancel (client gone, deadline)     ──▶ Dying ──worker done or dead──▶ Free
+//!                      │ let_go (client has all it wanted)  ──▶ Background ──worker done─────▶ Free
+//!                      │ impossible content                 ──▶ Quarantined ──time───────────▶ Free
+//! ```
+
+use super::admission::{Places, Rate};
+use super::later::{Cost, Later};
+use super::shares::Held;
+use super::slot::{SlotEntry, SlotUse};
+use super::waiter::Waiter;
+use crate::route::terms::Terms;
+use crate::runtime::clock::Clock;
+use crate::runtime::link::{FrontEvent, KillReason, Link, SupervisorLink};
+use crate::runtime::shed::Shed;
+use crate::runtime::throttle::Throttle;
+use samovar_ring::{
+    End, Filling, FrontEnd, Incarnation, Lane, Progress, Ring, SlotIndex, Supervision, WorkerState,
+};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// The table in the hands of all who have a request in it.
+pub(crate) type SharedExchanges = Rc<RefCell<Exchanges>>;
+
+/// Submissions after which the workers are woken although the runtime has not come to rest; while requests are
+/// short, the runtime comes to rest soon enough.
+const SUBMIT_BATCH: u32 = 16;
+/// Polls of connections after which the ring is looked at although the runtime has not come to rest.
+const POLLS_PER_TURN: u32 = 32;
+/// How often news may keep the front from sleeping before it rings its own bell instead.
+const PARK_ROUNDS: usize = 3;
+/// A slot with impossible content is not used again before its worker is certainly killed.
+const QUARANTINE_MS: u64 = 2_000;
+
+/// How a request is to be run.
+#[derive(Debug)]
+pub(crate) struct Order {
+    pub(crate) lane: Lane,
+    pub(crate) terms: Terms,
+    /// For how long it may run if it asks for more time.
+    pub(crate) extended: Duration,
+    /// Its client's place, where places are counted.
+    pub(crate) held: Option<Held>,
+}
+
+/// The table of slots in flight.
+#[derive(Debug)]
+pub(crate) struct Exchanges {
+    pub(super) front: FrontEnd,
+    supervision: Supervision,
+    pub(super) entries: Vec<SlotEntry>,
+    pub(super) waiters: VecDeque<Rc<Waiter>>,
+    pub(super) granted: usize,
+    pub(super) news: Vec<SlotIndex>,
+    pub(super) scratch: Vec<u8>,
+    unrung: u32,
+    polls: u32,
+    is_asleep: bool,
+    /// Tells the guard that a wake-up was withheld; `None` while it is on its way.
+    guard: Option<Waker>,
+    pub(super) clock: Rc<Clock>,
+    link: Link,
+    /// Of workers that wrote impossible answers.
+    broken: Throttle,
+    script_lane_said_ms: u64,
+    rate: Rate,
+    /// Requests that workers have finished since the rate was measured.
+    finished: u64,
+    measured_ms: u64,
+    was_waiting: bool,
+    /// So many requests that wait can be answered in time, as of the last sweep.
+    in_time_max: usize,
+}
+
+impl Exchanges {
+    pub(crate) fn new(ring: Ring, link: SupervisorLink) -> Exchanges {
+        let slots = ring.slots();
+        let clock = Rc::new(Clock::new());
+        Exchanges {
+            supervision: Supervision::new(ring.clone()),
+            front: FrontEnd::new(ring),
+            entries: (0..slots).map(|_| SlotEntry::FREE).collect(),
+            waiters: VecDeque::new(),
+            granted: 0,
+            news: Vec::with_capacity(slots),
+            scratch: Vec::with_capacity(8 * 1024),
+            unrung: 0,
+            polls: 0,
+            is_asleep: false,
+            guard: None,
+            clock: Rc::clone(&clock),
+            link: Link(link),
+            broken: Throttle::default(),
+            script_lane_said_ms: 0,
+            rate: Rate::default(),
+            finished: 0,
+            measured_ms: clock.now_ms(),
+            was_waiting: false,
+            in_time_max: usize::MAX,
+        }
+    }
+
+    /// The time by which it keeps deadlines.
+    pub(crate) fn clock(&self) -> &Rc<Clock> {
+        &self.clock
+    }
+
+    /// Requests that no worker has taken: an upper bound, cheap while few slots are in use.
+    pub(crate) fn queue_depth(&self) -> usize {
+        let queued = self.supervision.queued(Lane::App) + self.supervision.queued(Lane::Script);
+        self.waiters.len() + (queued as usize).min(self.front.in_use())
+    }
+
+    /// Whether one more request may wait, of a client that has `own` inside.
+    pub(crate) fn admit(&self, places: &Places, own: impl Fn() -> usize) -> Result<(), Shed> {
+        let places = Places { in_time_max: self.in_time_max, ..*places };
+        if places.is_calm(self.waiters.len() + self.front.in_use()) {
+            return Ok(());
+        }
+        places.admit(self.queue_depth(), own())
+    }
+
+    /// When a client that is refused now may come again, s.
+    pub(crate) fn retry_after_s(&self) -> u64 {
+        self.rate.retry_after_s(self.queue_depth())
+    }
+
+    /// Whether any worker, of whatever generation, has come as far as to take requests.
+    pub(crate) fn has_workers(&self) -> bool {
+        let is_up = |state| matches!(state, WorkerState::Idle | WorkerState::Busy);
+        (0..self.supervision.cells())
+            .any(|cell| self.supervision.report(cell).is_some_and(|r| is_up(r.state)))
+    }
+
+    /// Measures how fast requests are finished: with each sweep.
+    pub(super) fn measure_rate(&mut self, queue_timeout: Duration) {
+        let now_ms = self.clock.now_ms();
+        let span = Duration::from_millis(now_ms - self.measured_ms);
+        let waits = self.queue_depth() > 0;
+        let is_full = waits && std::mem::replace(&mut self.was_waiting, waits);
+        self.was_waiting = waits;
+        self.rate.look(std::mem::take(&mut self.finished), span, is_full);
+        self.in_time_max = self.rate.in_time_max(queue_timeout);
+        self.measured_ms = now_ms;
+    }
+
+    /// Whether requests for scripts other than the front controller wait.
+    pub(crate) fn scripts_wait(&self) -> bool {
+        self.front.in_use() > 0 && self.supervision.queued(Lane::Script) > 0
+    }
+
+    /// Slots that are not free.
+    pub(crate) fn in_use(&self) -> usize {
+        self.front.in_use()
+    }
+
+    /// Takes a slot, unless others wait for one.
+    pub(crate) fn fill(&mut self) -> Option<Filling> {
+        let free = self.entries.len() - self.front.in_use();
+        if !self.waiters.is_empty() || free <= self.granted { None } else { self.front.fill() }
+    }
+
+    pub(crate) fn put_request(&mut self, filling: &Filling, encoded: &[u8]) {
+        self.front.put_request(filling, encoded);
+    }
+
+    /// Gives back a slot that was filled in vain.
+    pub(crate) fn give_up(&mut self, filling: Filling) {
+        let slot = filling.slot();
+        drop(filling);
+        self.front.release(slot);
+        self.grant_next();
+    }
+
+    /// The whole body, before `submit`. False: it does not fit the slot.
+    pub(crate) fn put_body(&mut self, filling: &Filling, body: &[u8]) -> bool {
+        let written =
+            if body.is_empty() { Ok(0) } else { self.front.write_body(filling.slot(), body) };
+        self.front.end_body(filling.slot(), End::Complete);
+        written == Ok(body.len())
+    }
+
+    /// Queues the request. Err: the ring's queue is full.
+    pub(crate) fn submit(
+        &mut self,
+        filling: Filling,
+        order: Order,
+    ) -> Result<(SlotIndex, u32), ()> {
+        let Order { lane, terms, extended, held } = order;
+        let extended_ms = u32::try_from(extended.as_millis()).unwrap_or(u32::MAX);
+        self.front.allow_extension(&filling, extended_ms);
+        let slot = match self.front.submit(filling, lane) {
+            Ok(slot) => slot,
+            Err(filling) => {
+                self.give_up(filling);
+                return Err(());
+            }
+        };
+        let entry = &mut self.entries[slot.get()];
+        let epoch = entry.epoch.wrapping_add(1);
+        *entry = SlotEntry {
+            used: SlotUse::Awaited,
+            epoch,
+            submitted_ms: self.clock.now_ms(),
+            path_time: terms.time,
+            held,
+            ..SlotEntry::FREE
+        };
+        self.unrung += 1;
+        if self.unrung >= SUBMIT_BATCH && !self.front.is_brisk() {
+            self.ring_workers();
+        }
+        Ok((slot, epoch))
+    }
+
+    fn ring_workers(&mut self) {
+        self.unrung = 0;
+        if self.front.ring_workers()
+            && let Some(guard) = self.guard.take()
+        {
+            guard.wake();
+        }
+    }
+
+    /// The guard: ready when a wake-up was withheld, which is to be made up for a moment later.
+    pub(crate) fn poll_withheld(&mut self, cx: &Context<'_>, is_first: bool) -> Poll<()> {
+        if !is_first && self.guard.is_none() {
+            return Poll::Ready(());
+        }
+        self.guard = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Wakes workers for requests that nobody has taken yet.
+    pub(crate) fn ring_withheld(&self) {
+        self.front.ring_withheld();
+    }
+
+    /// Wakes workers for what was submitted and tasks for what has come. Returns how many were woken.
+    pub(crate) fn turn(&mut self) -> usize {
+        if self.unrung > 0 {
+            self.ring_workers();
+        }
+        let mut news = std::mem::take(&mut self.news);
+        self.front.take_news(|slot| news.push(slot));
+        let mut woken = 0;
+        for slot in news.drain(..) {
+            woken += usize::from(self.hear(slot));
+        }
+        self.news = news;
+        woken
+    }
+
+    /// As [`Self::turn`], every [`POLLS_PER_TURN`] calls: for a runtime that never comes to rest.
+    pub(crate) fn turn_if_due(&mut self) {
+        self.polls += 1;
+        if self.polls >= POLLS_PER_TURN {
+            self.polls = 0;
+            self.turn();
+        }
+    }
+
+    /// The runtime has nothing to do. Afterwards either somebody was woken, or workers know that the front sleeps.
+    pub(crate) fn before_park(&mut self) {
+        for _ in 0..PARK_ROUNDS {
+            // A woken task is in the runtime's queue (whoever awaits a slot lives), so it will not sleep.
+            if self.turn() > 0 {
+                return;
+            }
+            if self.front.fall_asleep() {
+                self.is_asleep = true;
+                return;
+            }
+        }
+        self.front.ring().ring_front();
+    }
+
+    pub(crate) fn after_unpark(&mut self) {
+        self.clock.refresh();
+        if std::mem::take(&mut self.is_asleep) {
+            self.front.wake_up();
+        }
+    }
+
+    /// News of a slot. True: a task was woken.
+    fn hear(&mut self, slot: SlotIndex) -> bool {
+        let now_ms = self.clock.now_ms();
+        let entry = &mut self.entries[slot.get()];
+        match entry.used {
+            SlotUse::Awaited => {
+                entry.quiet_since_ms = now_ms;
+                entry.unseen = true;
+                entry.wake();
+                entry.waker.is_some()
+            }
+            SlotUse::Background => {
+                self.discard(slot);
+                false
+            }
+            SlotUse::Dying => {
+                if !self.front.is_workers(slot) {
+                    self.release(slot);
+                }
+                false
+            }
+            SlotUse::Free | SlotUse::Quarantined { .. } => false,
+        }
+    }
+
+    /// Makes room in an answer that nobody reads any more; frees the slot when its worker is done.
+    pub(super) fn discard(&mut self, slot: SlotIndex) {
+        self.scratch.clear();
+        match self.front.read_body(slot, &mut self.scratch) {
+            Ok(_) if !self.front.is_workers(slot) => self.release(slot),
+            Ok(_) => {}
+            Err(_) => self.quarantine(slot),
+        }
+    }
+
+    pub(super) fn release(&mut self, slot: SlotIndex) {
+        self.finished += 1;
+        if let Some(later) = self.entries[slot.get()].later.take()
+            && let Ok(Progress::Answered) = self.front.progress(slot)
+        {
+            later.tell(self.front.account(slot));
+        }
+        self.front.release(slot);
+        self.forget(slot, SlotUse::Free);
+        self.grant_next();
+    }
+
+    fn quarantine(&mut self, slot: SlotIndex) {
+        self.forget(slot, SlotUse::Quarantined { until_ms: self.clock.now_ms() + QUARANTINE_MS });
+    }
+
+    pub(super) fn forget(&mut self, slot: SlotIndex, used: SlotUse) {
+        let entry = &mut self.entries[slot.get()];
+        entry.used = used;
+        entry.waker = None;
+        entry.alone_since_ms = 0;
+        if used == SlotUse::Free {
+            entry.held = None;
+            entry.later = None;
+        }
+        if let Some(pump) = entry.pump.take() {
+            pump.wake();
+        }
+    }
+
+    /// A slot has become free: keeps it for who has waited longest.
+    pub(super) fn grant_next(&mut self) {
+        while self.entries.len() - self.front.in_use() > self.granted {
+            let Some(waiter) = self.waiters.pop_front() else { return };
+            self.granted += 1;
+            waiter.grant();
+        }
+    }
+
+    /// Gives up on a request: its slot is free now, or when its worker is done with it.
+    pub(super) fn cancel(&mut self, slot: SlotIndex) -> Cost {
+        if let Ok(Progress::Answered) = self.front.progress(slot) {
+            return self.settle(slot);
+        }
+        if self.front.cancel(slot) {
+            self.forget(slot, SlotUse::Free);
+            self.grant_next();
+            return Cost::Unknown;
+        }
+        // The deadline that ran for the client runs on for the slot.
+        self.forget(slot, SlotUse::Dying);
+        self.later(slot)
+    }
+
+    /// The client has what it was promised, and the script runs to its end all the same.
+    pub(super) fn leave(&mut self, slot: SlotIndex) -> Cost {
+        if let Ok(Progress::Answered) = self.front.progress(slot) {
+            return self.settle(slot);
+        }
+        self.forget(slot, SlotUse::Background);
+        let cost = self.later(slot);
+        self.discard(slot);
+        cost
+    }
+
+    /// The worker is done, and nobody wants more of its answer.
+    pub(super) fn settle(&mut self, slot: SlotIndex) -> Cost {
+        let account = self.front.account(slot);
+        self.release(slot);
+        Cost::Known(account)
+    }
+
+    fn later(&mut self, slot: SlotIndex) -> Cost {
+        let later = Later::default();
+        self.entries[slot.get()].later = Some(later.clone());
+        Cost::Later(later)
+    }
+
+    /// Impossible content: the worker is to be killed, the slot rests.
+    pub(super) fn accuse(&mut self, slot: SlotIndex, what: &str) {
+        if let Some(suppressed) = self.broken.pass() {
+            tracing::warn!(
+                what,
+                suppressed,
+                "a worker wrote an impossible answer into the ring; it is replaced \
+                 (hint: an extension that corrupts memory does this; see the worker's log)"
+            );
+        }
+        let kill = kill(self.front.owner(slot), KillReason::BrokenRing);
+        self.quarantine(slot);
+        self.tell(kill);
+    }
+
+    /// Has workers killed, or asks for some.
+    pub(crate) fn tell(&self, events: impl IntoIterator<Item = FrontEvent>) {
+        events.into_iter().for_each(|event| self.link.tell(event));
+    }
+
+    /// Tells the supervisor that script requests come, at most once per turn.
+    pub(crate) fn announce_lane(&mut self, lane: Lane) {
+        let now_ms = self.clock.now_ms();
+        if lane == Lane::Script
+            && std::mem::replace(&mut self.script_lane_said_ms, now_ms) != now_ms
+        {
+            self.link.tell(FrontEvent::LaneNeeded(lane));
+        }
+    }
+
+    /// Once a second: what was lost between the processes is found again.
+    pub(crate) fn tick(&mut self) {
+        let mut news = std::mem::take(&mut self.news);
+        self.front.tick(|slot| news.push(slot));
+        for slot in news.drain(..) {
+            match self.entries[slot.get()].used {
+                SlotUse::Awaited => self.entries[slot.get()].wake(),
+                _ => {
+                    self.hear(slot);
+                }
+            }
+        }
+        self.news = news;
+    }
+}
+
+/// The wish that a slot's owner dies, if it has one.
+pub(super) fn kill(owner: u32, reason: KillReason) -> Option<FrontEvent> {
+    let incarnation = Incarnation::new(owner)?;
+    Some(FrontEvent::KillWorker { incarnation, reason })
+}

@@ -1,0 +1,47 @@
+//! The end: connections may finish what they do.
+
+use super::sweep::SWEEP;
+use crate::client::connection::ConnectionState;
+use crate::client::registry::Connections;
+use crate::shared::Shared;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// A client that has asked this recently may be sending its next request: it has this long for it, and the answer says
+/// that it is the last.
+const LAST_CALL: Duration = Duration::from_millis(100);
+/// How often a draining front looks whether it is done.
+const DRAIN_LOOK: Duration = Duration::from_millis(20);
+
+/// Lets connections end, for at most `timeouts.drain` (zero: as long as they need).
+pub(super) async fn finish(shared: &Shared, connections: &Connections) {
+    let drain = shared.setup().settings.timeouts.drain;
+    shared.draining.set(true);
+    let now_ms = shared.clock.now_ms();
+    // The clock of the phases goes on with the sweeps.
+    let recent_ms = (SWEEP + LAST_CALL).as_millis() as u64;
+    let is_quick = |c: &Rc<ConnectionState>| c.is_between_requests(recent_ms, now_ms);
+    let are_quick = {
+        let all = connections.all();
+        all.iter().filter(|c| !is_quick(c)).for_each(|c| c.finish());
+        all.iter().any(is_quick)
+    };
+    if are_quick {
+        tokio::time::sleep(LAST_CALL).await;
+        connections.all().iter().for_each(|c| c.finish());
+    }
+    let done = async {
+        while connections.count() > 0 {
+            tokio::time::sleep(DRAIN_LOOK).await;
+        }
+    };
+    if drain.is_zero() {
+        done.await;
+    } else if tokio::time::timeout(drain, done).await.is_err() {
+        tracing::warn!(
+            connections = connections.count(),
+            seconds = drain.as_secs(),
+            "requests were still in flight when the drain time-out ended; their connections are cut"
+        );
+    }
+}

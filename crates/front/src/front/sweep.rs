@@ -1,0 +1,124 @@
+//! What runs beside all requests: deadlines, the ring's bell, wake-ups that were withheld.
+
+use crate::client::registry::Connections;
+use crate::runtime::counters::Counters;
+use crate::runtime::link::{FrontEvent, KillReason};
+use crate::runtime::memory::Crowd;
+use crate::shared::Shared;
+use crate::tls::Tls;
+use samovar_ring::{Lane, Overrun};
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::unix::AsyncFd;
+
+/// How often deadlines are checked while there is anything to check.
+pub const SWEEP: Duration = Duration::from_millis(100);
+/// How often is looked whether certificates have changed.
+const CERTIFICATE_LOOK: Duration = Duration::from_secs(10);
+/// Sweeps between two ticks of the ring.
+const SWEEPS_PER_TICK: u32 = 10;
+/// How long a request may wait for a worker that is awake before another one is woken.
+const WITHHELD: Duration = Duration::from_millis(1);
+
+/// Looks at the ring whenever a worker has rung. The eventfd is edge-triggered and never read: each write wakes the
+/// runtime once.
+pub(super) async fn answer_bell(shared: Rc<Shared>, bell: AsyncFd<OwnedFd>) {
+    while let Ok(mut guard) = bell.readable().await {
+        guard.clear_ready();
+        shared.exchanges.borrow_mut().turn();
+    }
+}
+
+/// While requests are short, a sleeping worker is not woken when another is awake. Should that one be held up, the
+/// sleeper is woken [`WITHHELD`] later.
+pub(super) async fn guard_withheld(shared: Rc<Shared>) {
+    loop {
+        let mut is_first = true;
+        std::future::poll_fn(|cx| {
+            let first = std::mem::take(&mut is_first);
+            shared.exchanges.borrow_mut().poll_withheld(cx, first)
+        })
+        .await;
+        tokio::time::sleep(WITHHELD).await;
+        shared.exchanges.borrow().ring_withheld();
+    }
+}
+
+/// Has certificates read again when their files have changed.
+pub(super) async fn renew(shared: Rc<Shared>, tls: Arc<Tls>) {
+    loop {
+        tokio::time::sleep(CERTIFICATE_LOOK).await;
+        let tls = Arc::clone(&tls);
+        match shared.disk.run(move || Ok(tls.refresh())).await {
+            Ok(Ok(true)) => tracing::info!("certificates have changed: new connections get them"),
+            Ok(Ok(false)) | Err(_) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "certificates have changed and cannot be used: the old ones hold");
+            }
+        }
+    }
+}
+
+/// Checks all deadlines, every [`SWEEP`] while there is a connection or a slot in use.
+pub(super) async fn sweep(shared: Rc<Shared>, connections: Rc<Connections>) {
+    let mut interval = tokio::time::interval(SWEEP);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let crowd = Crowd::default();
+    let mut sweeps = 0u32;
+    loop {
+        interval.tick().await;
+        sweep_once(&shared, &connections);
+        sweeps = sweeps.wrapping_add(1);
+        if sweeps.is_multiple_of(SWEEPS_PER_TICK) {
+            shared.exchanges.borrow_mut().tick();
+        }
+        let count = connections.count();
+        crowd.count(count, &shared.disk);
+        if count == 0 && shared.exchanges.borrow().in_use() == 0 {
+            shared.clock.rest(true);
+            shared.sweeper.notified().await;
+        }
+    }
+}
+
+fn sweep_once(shared: &Shared, connections: &Connections) {
+    shared.clock.refresh();
+    if let Some(standstill) = shared.clock.take_standstill() {
+        tracing::warn!(
+            ?standstill,
+            "the front stood still; nobody's time-out ran meanwhile (hint: it was stopped, or starved of CPU)"
+        );
+    }
+    let now_ms = shared.clock.now_ms();
+    let setup = shared.setup();
+    let timeouts = &setup.settings.timeouts;
+    let mut events: Vec<FrontEvent> = Vec::new();
+    let mut exchanges = shared.exchanges.borrow_mut();
+    exchanges.sweep(timeouts, &mut events);
+    shared.counters.queue_depth.set(exchanges.queue_depth() as u64);
+    shared.counters.slots_in_use.set(exchanges.in_use() as u64);
+    if exchanges.scripts_wait() {
+        events.push(FrontEvent::LaneNeeded(Lane::Script));
+    }
+    count(&shared.counters, &events);
+    exchanges.tell(events);
+    drop(exchanges);
+    shared.recorder.flush();
+    for connection in connections.all().iter() {
+        connection.sweep(timeouts, now_ms);
+    }
+}
+
+fn count(counters: &Counters, events: &[FrontEvent]) {
+    for event in events {
+        match event {
+            FrontEvent::Overrun { overrun: Overrun::After, .. } => counters.after_timeouts.add(1),
+            FrontEvent::KillWorker { reason: KillReason::Overrun(..), .. } => {
+                counters.overrun_kills.add(1);
+            }
+            _ => {}
+        }
+    }
+}

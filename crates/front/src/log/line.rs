@@ -1,0 +1,344 @@
+//! One line of the access log.
+
+use super::time;
+use super::trace::Trace;
+use crate::route::target::AsItCame;
+use bytes::Bytes;
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{HeaderValue, Method, Version, header};
+use samovar_config::AccessLogFormat;
+use samovar_insight::{End, Finished, Intake, Model, Numbers};
+use samovar_ring::{Account, Ending};
+use std::fmt::Write;
+use std::net::IpAddr;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Who asks, and for what, as the head says it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Client<'a> {
+    /// The peer's address.
+    pub(crate) peer: &'a str,
+    /// The client's, by the word of a trusted proxy.
+    pub(crate) claimed: Option<IpAddr>,
+    /// The body's length, as its head declares it.
+    pub(crate) body_bytes: u64,
+    /// The trace that the request belongs to.
+    pub(crate) trace: Option<Trace>,
+    /// It came by HTTPS, here or to a trusted proxy.
+    pub(crate) is_https: bool,
+}
+
+/// What is known of a request when it is over. Lines are used again: what they hold is room for the next.
+#[derive(Debug)]
+pub(super) struct LogLine {
+    started: Instant,
+    at: SystemTime,
+    /// From its head to its last byte.
+    wall: Duration,
+    method: Method,
+    path_and_query: Option<PathAndQuery>,
+    /// Where it is not as it came.
+    target: Option<Bytes>,
+    id: HeaderValue,
+    trace: Option<Trace>,
+    is_https: bool,
+    pub(super) bytes: u64,
+    pub(super) attempts: u32,
+    pub(super) account: Option<Account>,
+    /// `SCRIPT_NAME` of the script that answers; empty without one.
+    pub(super) script: Vec<u8>,
+    body_bytes: u64,
+    logged: Option<Logged>,
+}
+
+/// What only the access log wants to know.
+#[derive(Debug)]
+struct Logged {
+    version: Version,
+    referer: Option<HeaderValue>,
+    user_agent: Option<HeaderValue>,
+    remote: String,
+}
+
+impl Default for LogLine {
+    fn default() -> LogLine {
+        LogLine {
+            started: Instant::now(),
+            at: SystemTime::UNIX_EPOCH,
+            wall: Duration::ZERO,
+            method: Method::GET,
+            path_and_query: None,
+            target: None,
+            id: HeaderValue::from_static(""),
+            trace: None,
+            is_https: false,
+            bytes: 0,
+            attempts: 1,
+            account: None,
+            script: Vec::new(),
+            body_bytes: 0,
+            logged: None,
+        }
+    }
+}
+
+/// A script's name may be as long as a path; room for one that is longer is not kept.
+const SCRIPT_ROOM_MAX: usize = 1024;
+
+impl LogLine {
+    pub(super) fn begin(
+        &mut self,
+        started: Instant,
+        at: SystemTime,
+        parts: &Parts,
+        id: &HeaderValue,
+        client: Client<'_>,
+    ) {
+        (self.started, self.at) = (started, at);
+        self.method.clone_from(&parts.method);
+        self.path_and_query = parts.uri.path_and_query().cloned();
+        self.target = parts.extensions.get().map(|AsItCame(target)| target.clone());
+        self.id = id.clone();
+        (self.trace, self.body_bytes) = (client.trace, client.body_bytes);
+        self.is_https = client.is_https;
+        (self.bytes, self.attempts, self.account) = (0, 1, None);
+        self.script.clear();
+    }
+
+    /// Notes what the access log has beyond that.
+    pub(super) fn note_for_log(&mut self, parts: &Parts, client: Client<'_>) {
+        self.logged = Some(Logged {
+            version: parts.version,
+            referer: parts.headers.get(header::REFERER).cloned(),
+            user_agent: parts.headers.get(header::USER_AGENT).cloned(),
+            remote: client.claimed.map_or_else(|| client.peer.to_owned(), |a| a.to_string()),
+        });
+    }
+
+    /// The client has its last byte, or has gone.
+    pub(super) fn end(&mut self) {
+        self.wall = self.started.elapsed();
+    }
+
+    /// The request is over: what it shared with its head is nobody's any more.
+    pub(super) fn let_go(&mut self) {
+        (self.path_and_query, self.target, self.logged) = (None, None, None);
+        (self.method, self.account) = (Method::GET, None);
+        self.id = HeaderValue::from_static("");
+        self.script.shrink_to(SCRIPT_ROOM_MAX);
+    }
+
+    fn target(&self) -> &[u8] {
+        let path_and_query = || self.path_and_query.as_ref().map_or("/", |p| p.as_str()).as_bytes();
+        self.target.as_deref().unwrap_or_else(path_and_query)
+    }
+
+    /// Tells crates/insight of the request.
+    pub(super) fn hand_over(&self, status: u16, end: End, intake: &mut Intake) {
+        let usage = self.account.as_ref().map(|account| account.usage).unwrap_or_default();
+        let trace = self.trace.unwrap_or_default();
+        let end = match (end, usage.ending) {
+            (End::Answered, Ending::Fatal) => End::Fatal,
+            (End::Answered, Ending::Overtime) => End::Overtime,
+            (End::Answered, Ending::Exit) => End::Exit,
+            (end, _) => end,
+        };
+        let target = self.target();
+        let path = target.split(|b| *b == b'?').next().unwrap_or_default();
+        let model = match usage.model {
+            _ if usage.worker.pid == 0 => Model::None,
+            samovar_ring::Model::Script => Model::Script,
+            samovar_ring::Model::Resident => Model::Resident,
+            samovar_ring::Model::Checkpoint => Model::Checkpoint,
+        };
+        let numbers = Numbers {
+            began_unix_us: since_1970_us(self.at),
+            status,
+            model,
+            end,
+            generation: usage.worker.generation.into(),
+            worker: usage.worker.pid,
+            cell: usage.worker.cell,
+            retries: self.attempts - 1,
+            wall_ns: ns(self.wall),
+            queue_ns: usage.queue_ns,
+            run_ns: usage.run_ns,
+            cpu_ns: usage.cpu_ns,
+            rollback_ns: usage.details.rollback_ns,
+            rollback_pages: usage.details.rollback_pages,
+            faults_minor: usage.details.faults_minor,
+            faults_major: usage.details.faults_major,
+            switches_voluntary: usage.details.switches_voluntary,
+            switches_involuntary: usage.details.switches_involuntary,
+            peak_bytes: usage.peak_bytes,
+            is_https: self.is_https,
+            bytes_in: self.body_bytes,
+            bytes_out: self.bytes,
+            trace_id: trace.id,
+            span_id: trace.span,
+            parent_span_id: trace.parent,
+            is_sampled: trace.is_sampled(),
+        };
+        intake.put(&Finished {
+            numbers,
+            method: self.method.as_str(),
+            path: &String::from_utf8_lossy(path),
+            script: &String::from_utf8_lossy(&self.script),
+            id: self.id.to_str().unwrap_or_default(),
+            report: self.account.as_ref().map_or(&[], |account| &account.report),
+        });
+    }
+
+    pub(super) fn text(&self, format: AccessLogFormat, status: u16, is_aborted: bool) -> String {
+        let mut out = String::with_capacity(256);
+        let Some(logged) = &self.logged else { return out };
+        match format {
+            AccessLogFormat::Combined => self.combined(logged, status, &mut out),
+            AccessLogFormat::Json => self.json(logged, status, is_aborted, &mut out),
+        }
+        .expect("writing to a string cannot fail");
+        out.push('\n');
+        out
+    }
+
+    /// Apache's combined format, and behind it what a log reader of that format does not look at.
+    fn combined(&self, logged: &Logged, status: u16, out: &mut String) -> std::fmt::Result {
+        let Logged { remote, version, referer, user_agent } = logged;
+        let LogLine { method, bytes, .. } = self;
+        write!(out, "{remote} - - [{}] \"{method} ", time::common(self.at))?;
+        escape(self.target(), Quoting::Combined, out);
+        write!(out, " {version:?}\" {status} {bytes}")?;
+        for value in [referer, user_agent] {
+            out.push_str(" \"");
+            match value {
+                Some(value) => escape(value.as_bytes(), Quoting::Combined, out),
+                None => out.push('-'),
+            }
+            out.push('"');
+        }
+        write!(out, " {}ms", ms(self.wall))?;
+        if let Some(Account { usage, .. }) = &self.account {
+            let cpu = ms(Duration::from_nanos(usage.cpu_ns));
+            write!(out, " cpu={cpu}ms memory={}", usage.peak_bytes)?;
+        }
+        out.push_str(" id=");
+        escape(self.id.as_bytes(), Quoting::Combined, out);
+        match &self.trace {
+            Some(trace) => write!(out, " trace={}", trace.id_text()),
+            None => Ok(()),
+        }
+    }
+
+    fn json(
+        &self,
+        logged: &Logged,
+        status: u16,
+        is_aborted: bool,
+        out: &mut String,
+    ) -> std::fmt::Result {
+        let Logged { remote, version, referer, user_agent } = logged;
+        let at = time::rfc3339(self.at);
+        write!(out, "{{\"time\":\"{at}\",\"remote\":\"{remote}\",\"method\":\"")?;
+        escape(self.method.as_str().as_bytes(), Quoting::Json, out);
+        out.push_str("\",\"uri\":\"");
+        escape(self.target(), Quoting::Json, out);
+        write!(out, "\",\"protocol\":\"{version:?}\",\"status\":{status}")?;
+        write!(out, ",\"bytes\":{}", self.bytes)?;
+        for (key, value) in [("referer", referer), ("user_agent", user_agent)] {
+            if let Some(value) = value {
+                write!(out, ",\"{key}\":\"")?;
+                escape(value.as_bytes(), Quoting::Json, out);
+                out.push('"');
+            }
+        }
+        write!(out, ",\"duration_ms\":{}", ms(self.wall))?;
+        if let Some(Account { usage, .. }) = &self.account {
+            let of = |ns| ms(Duration::from_nanos(ns));
+            write!(out, ",\"queue_ms\":{},\"cpu_ms\":{}", of(usage.queue_ns), of(usage.cpu_ns))?;
+            write!(out, ",\"memory_bytes\":{}", usage.peak_bytes)?;
+        }
+        out.push_str(",\"request_id\":\"");
+        escape(self.id.as_bytes(), Quoting::Json, out);
+        if let Some(trace) = &self.trace {
+            write!(out, "\",\"trace_id\":\"{}", trace.id_text())?;
+        }
+        write!(out, "\",\"attempts\":{},\"aborted\":{is_aborted}}}", self.attempts)
+    }
+}
+
+fn ns(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn since_1970_us(at: SystemTime) -> u64 {
+    let span = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Milliseconds with three decimals.
+fn ms(span: Duration) -> String {
+    format!("{}.{:03}", span.as_millis(), span.as_micros() % 1_000)
+}
+
+/// What stands for a byte that could end the string, forge a line, or steer the terminal of whoever reads it. JSON needs
+/// less: `serde_json` passes on DEL and the control characters from U+0080 on, which terminals obey.
+#[derive(Clone, Copy)]
+enum Quoting {
+    /// `\xHH`, as nginx does.
+    Combined,
+    /// `\u00HH`.
+    Json,
+}
+
+/// Writes `bytes` as the inside of a quoted string: no quote, backslash, control character or invalid UTF-8.
+fn escape(bytes: &[u8], quoting: Quoting, out: &mut String) {
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match (character, quoting) {
+                ('"' | '\\', Quoting::Json) => out.extend(['\\', character]),
+                ('"' | '\\' | '\0'..='\x1f' | '\x7f'..='\u{9f}', _) => {
+                    escape_code(character as u32, quoting, out);
+                }
+                _ => out.push(character),
+            }
+        }
+        for byte in chunk.invalid() {
+            match quoting {
+                Quoting::Combined => escape_code(u32::from(*byte), quoting, out),
+                Quoting::Json => out.push(char::REPLACEMENT_CHARACTER),
+            }
+        }
+    }
+}
+
+fn escape_code(code: u32, quoting: Quoting, out: &mut String) {
+    let result = match quoting {
+        Quoting::Combined => write!(out, "\\x{code:02X}"),
+        Quoting::Json => write!(out, "\\u{code:04x}"),
+    };
+    result.expect("writing to a string cannot fail");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_can_forge_a_line() {
+        for (bytes, combined, json) in [
+            (&b"plain \xc3\xa4"[..], "plain ä", "plain ä"),
+            (b"a\"b\\c", "a\\x22b\\x5Cc", "a\\\"b\\\\c"),
+            (b"a\nb\tc\x7f", "a\\x0Ab\\x09c\\x7F", "a\\u000ab\\u0009c\\u007f"),
+            (b"a\xffb", "a\\xFFb", "a\u{fffd}b"),
+        ] {
+            let escaped = |quoting| {
+                let mut out = String::new();
+                escape(bytes, quoting, &mut out);
+                out
+            };
+            assert_eq!(escaped(Quoting::Combined), combined);
+            assert_eq!(escaped(Quoting::Json), json);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What the stages of a request know of it.
+
+use super::forwarded::Claims;
+use crate::answer::own::without_port;
+use crate::client::connection::ConnectionState;
+use crate::route::site::{Routed, Script};
+use crate::setup::Setup;
+use crate::shared::Shared;
+use http::request::Parts;
+use http::{HeaderValue, header};
+use samovar_config::Place;
+use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
+
+/// That of `https://` without a port.
+const HTTPS_PORT: u16 = 443;
+
+/// Who asks, and the setup by which that is answered.
+#[derive(Clone, Copy)]
+pub(super) struct RequestContext<'a> {
+    pub(super) connection: &'a Rc<ConnectionState>,
+    pub(super) setup: &'a Rc<Setup>,
+    pub(super) id: &'a HeaderValue,
+    pub(super) claims: &'a Claims,
+    /// Its headers say which trace it belongs to, and may be believed.
+    pub(super) has_trace: bool,
+}
+
+/// A request on its way to PHP.
+#[derive(Clone, Copy)]
+pub(super) struct ScriptRequest<'a> {
+    pub(super) context: RequestContext<'a>,
+    pub(super) parts: &'a Parts,
+    pub(super) script: &'a Script,
+}
+
+impl<'a> RequestContext<'a> {
+    pub(super) fn shared(&self) -> &'a Rc<Shared> {
+        &self.connection.shared
+    }
+
+    /// What answers `path`, as it came.
+    pub(super) fn route(&self, parts: &'a Parts, path: &[u8]) -> Rc<Routed> {
+        let setup = self.setup;
+        let now_ms = self.shared().clock.real_ms();
+        setup.routes.route(&setup.site, || self.host(parts).as_bytes(), path, now_ms)
+    }
+
+    /// The name that the client used, without port: a trusted proxy's word, the target's host, or the `Host` header's.
+    pub(super) fn host(&self, parts: &'a Parts) -> &'a str {
+        let header = || parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let host = self.claims.host.as_deref().or_else(|| parts.uri.host()).or_else(header);
+        host.map(without_port).unwrap_or_default()
+    }
+
+    /// Where the same pages are by HTTPS.
+    pub(super) fn https_port(&self) -> u16 {
+        let secure = self.setup.settings.listen.iter().filter(|listener| listener.is_tls());
+        let mut ports = secure.filter_map(|listener| match &listener.place {
+            Place::Tcp(at) if at.port != 0 => Some(at.port),
+            _ => None,
+        });
+        ports.next().unwrap_or(HTTPS_PORT)
+    }
+}
+
+impl<'a> ScriptRequest<'a> {
+    pub(super) fn shared(&self) -> &'a Rc<Shared> {
+        self.context.shared()
+    }
+
+    /// The client's address, by the word of a trusted proxy; whoever comes through the file system has the unspecified one.
+    pub(super) fn client(&self) -> IpAddr {
+        let peer = self.context.connection.ends().peer.map(|peer| peer.ip());
+        self.context.claims.address.or(peer).unwrap_or(Ipv4Addr::UNSPECIFIED.into())
+    }
+}

@@ -1,0 +1,197 @@
+//! What PHP is told about a request, by nginx's rules.
+//!
+//! Header names with other characters than letters, digits and `-` are not passed on: `X_Y` and `X-Y` would be the same
+//! variable in PHP, which lets a client forge what a proxy sets. `Proxy` is dropped, because `HTTP_PROXY` steers
+//! HTTP clients (httpoxy). Headers that come several times are joined: `Cookie` by `; `, others by `, `.
+
+use super::context::ScriptRequest;
+use crate::log::trace::{TRACEPARENT, TRACESTATE};
+use crate::route::target::Target;
+use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
+use samovar_ring::Lane;
+use samovar_ring::request::{
+    FLAG_APP, FLAG_HTTPS, FLAG_LEDGER, RequestHead, TooLarge, encode_with,
+};
+use std::borrow::Cow;
+use std::os::unix::ffi::OsStrExt;
+
+/// Of `$_SERVER`: name and value.
+type Variable<'a> = (&'static [u8], Cow<'a, [u8]>);
+
+impl ScriptRequest<'_> {
+    /// Encodes the head into `out`. `body_bytes`: the body's length, if it is known.
+    pub(super) fn encode(
+        &self,
+        body_bytes: Option<u64>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), TooLarge> {
+        let ScriptRequest { context, parts, script } = *self;
+        let ends = context.connection.ends();
+        let headers = &parts.headers;
+        let cookie = joined(headers, &header::COOKIE);
+        let content_type = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+        let authorization = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+        let claimed = self.context.claims.address.map(|address| address.to_string());
+        let remote_port =
+            if claimed.is_some() { 0 } else { ends.peer.map_or(0, |peer| peer.port()) };
+        let is_https = self.context.claims.is_https.unwrap_or(ends.is_tls);
+        let declared = || headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
+        let target = Target::of(parts);
+        let head = RequestHead {
+            method: parts.method.as_str().as_bytes(),
+            target: target.whole,
+            query: target.query.unwrap_or_default(),
+            protocol: protocol(parts.version),
+            script_filename: &script.filename,
+            script_name: &script.name,
+            // As nginx, where `try_files` has rewritten the URI to the script.
+            document_uri: &script.name,
+            path_info: &script.path_info,
+            document_root: context.setup.site.root.as_os_str().as_bytes(),
+            server_name: self.server_name().as_bytes(),
+            server_addr: ends.local_text.as_bytes(),
+            remote_addr: claimed.as_deref().unwrap_or(&ends.peer_text).as_bytes(),
+            request_id: context.id.as_bytes(),
+            content_type,
+            cookie: cookie.as_deref(),
+            authorization,
+            content_length: body_bytes.or_else(declared),
+            server_port: self.server_port(is_https),
+            remote_port,
+            flags: flags(script.lane, is_https, self.shared().recorder.wants_reports()),
+        };
+        let of_ends = ends.variables.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
+        let of_trace = self.trace_variables();
+        let of_trace = of_trace.iter().flatten().map(|(name, value)| (*name, &value[..]));
+        let variables = of_ends.chain(of_trace);
+        if headers.len() == headers.keys_len() && self.host_override().is_none() {
+            let single = headers.iter().map(|(n, v)| (n.as_str().as_bytes(), v.as_bytes()));
+            return encode_with(&head, single.filter(|(name, _)| is_passed(name)), variables, out);
+        }
+        let all = self.joined_headers();
+        encode_with(&head, all.iter().map(|(name, value)| (*name, &value[..])), variables, out)
+    }
+
+    /// The trace by the names that environment variables have for it: as [`Self::encode`]'s headers say it, but nobody's who is
+    /// not believed.
+    fn trace_variables(&self) -> [Option<Variable<'_>>; 2] {
+        if !self.context.has_trace {
+            return [None, None];
+        }
+        let variable = |name: &'static [u8], header| {
+            joined(&self.parts.headers, &header).map(|value| (name, value))
+        };
+        [variable(b"TRACEPARENT", TRACEPARENT), variable(b"TRACESTATE", TRACESTATE)]
+    }
+
+    fn joined_headers(&self) -> Vec<(&[u8], Cow<'_, [u8]>)> {
+        let headers = &self.parts.headers;
+        let names = headers.keys().filter(|name| is_passed(name.as_str().as_bytes()));
+        names
+            .filter_map(|name| {
+                let value = match self.host_override() {
+                    Some(host) if name == header::HOST => Cow::Borrowed(host.as_bytes()),
+                    _ => joined(headers, name)?,
+                };
+                Some((name.as_str().as_bytes(), value))
+            })
+            .collect()
+    }
+
+    /// What replaces the `Host` header: a trusted proxy's word, or the host of a target in absolute form (RFC 9112
+    /// 3.2.2).
+    fn host_override(&self) -> Option<&str> {
+        let target = self.parts.uri.authority().map(http::uri::Authority::as_str);
+        self.context.claims.host.as_deref().or(target)
+    }
+
+    fn server_name(&self) -> &str {
+        let context = self.context;
+        let host = Some(context.host(self.parts)).filter(|host| !host.is_empty());
+        let fallback = context.setup.settings.server_name.as_deref();
+        host.or(fallback).unwrap_or(&context.connection.ends().local_text)
+    }
+
+    fn server_port(&self, is_https: bool) -> u16 {
+        let claims = self.context.claims;
+        let own = || self.context.connection.ends().port().filter(|_| claims.is_https.is_none());
+        let usual = if is_https { 443 } else { 80 };
+        claims.port.or_else(own).unwrap_or(usual)
+    }
+}
+
+fn flags(lane: Lane, is_https: bool, has_ledger: bool) -> u32 {
+    let app = if lane == Lane::App { FLAG_APP } else { 0 };
+    let https = if is_https { FLAG_HTTPS } else { 0 };
+    let ledger = if has_ledger { FLAG_LEDGER } else { 0 };
+    app | https | ledger
+}
+
+fn protocol(version: Version) -> &'static [u8] {
+    match version {
+        Version::HTTP_10 => b"HTTP/1.0",
+        Version::HTTP_2 => b"HTTP/2.0",
+        _ => b"HTTP/1.1",
+    }
+}
+
+fn is_passed(name: &[u8]) -> bool {
+    name.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'-') && name != b"proxy"
+}
+
+/// All values of a header as one.
+fn joined<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Cow<'a, [u8]>> {
+    let mut values = headers.get_all(name).iter();
+    let mut all = Cow::Borrowed(values.next()?.as_bytes());
+    let separator: &[u8] = if name == header::COOKIE { b"; " } else { b", " };
+    for value in values {
+        let all = all.to_mut();
+        all.extend_from_slice(separator);
+        all.extend_from_slice(value.as_bytes());
+    }
+    Some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::own::without_port;
+
+    #[test]
+    fn ports_are_cut_off() {
+        for (host, name) in [
+            ("example.com", "example.com"),
+            ("example.com:80", "example.com"),
+            ("[::1]:80", "[::1]"),
+            ("[::1]", "[::1]"),
+            (":80", ""),
+        ] {
+            assert_eq!(without_port(host), name);
+        }
+    }
+
+    #[test]
+    fn names_that_could_be_forged_are_not_passed() {
+        for (name, passes) in [
+            ("x-real-ip", true),
+            ("x_real_ip", false),
+            ("proxy", false),
+            ("x.y", false),
+            ("a1", true),
+        ] {
+            assert_eq!(is_passed(name.as_bytes()), passes, "{name}");
+        }
+    }
+
+    #[test]
+    fn values_are_joined() {
+        let mut headers = HeaderMap::new();
+        for value in ["a=1", "b=2"] {
+            headers.append(header::COOKIE, HeaderValue::from_static(value));
+            headers.append(header::ACCEPT, HeaderValue::from_static(value));
+        }
+        assert_eq!(joined(&headers, &header::COOKIE).as_deref(), Some(&b"a=1; b=2"[..]));
+        assert_eq!(joined(&headers, &header::ACCEPT).as_deref(), Some(&b"a=1, b=2"[..]));
+        assert_eq!(joined(&headers, &header::HOST), None);
+    }
+}

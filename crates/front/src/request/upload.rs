@@ -1,0 +1,299 @@
+//! The request's body on its way into a slot: in memory, through a temporary file, or as it comes.
+//!
+//! Up to [`BODY_BYTES`] fit the slot and are there before the request is queued. More waits in an unlinked file, so
+//! that a slow client keeps no worker busy; with `request_buffering` off it is passed on as it comes.
+//! A client that sends too slowly is cut off: `timeouts.body` is the most that one piece may take, and the most that
+//! all may take together, but for a second for each `limits.body_rate_min` bytes that have come. Only the time in which
+//! the front waits for the client counts, not that of a slow application or disk.
+
+use crate::answer::error_page::Failure;
+use crate::client::connection::ConnectionState;
+use crate::exchange::{BodyFailure, Feed};
+use crate::runtime::disk::{self, DiskThreads};
+use crate::runtime::shed::Shed;
+use crate::shared::Shared;
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame, Incoming};
+use samovar_config::Settings;
+use samovar_ring::{BODY_BYTES, End};
+use std::fs::File;
+use std::future::poll_fn;
+use std::io::{self, Write};
+use std::path::Path;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+/// Bytes gathered before they are written to the file.
+const SPOOL_CHUNK: usize = 256 * 1024;
+
+/// A body, or the way to get it.
+#[derive(Debug)]
+pub(super) enum Upload {
+    None,
+    /// All of it; fits a slot.
+    Whole(Vec<u8>),
+    /// All of it, in an unlinked file.
+    Spooled(Arc<File>, u64),
+    /// All of it still to come from the client, piece by piece.
+    Live(Box<Source>),
+}
+
+impl Upload {
+    /// The body's length, if it is known.
+    pub(super) fn bytes(&self) -> Option<u64> {
+        match self {
+            Upload::None => None,
+            Upload::Whole(body) => Some(body.len() as u64),
+            Upload::Spooled(_, bytes) => Some(*bytes),
+            Upload::Live(source) => source.declared(),
+        }
+    }
+}
+
+/// Why a frame of a body did not come.
+#[derive(Debug)]
+enum Missing {
+    TooSlow,
+    TooLarge,
+    Broken,
+}
+
+/// A body at the client, and how long it may take.
+#[derive(Debug)]
+pub(super) struct Source {
+    connection: Rc<ConnectionState>,
+    body: Incoming,
+    bytes_max: u64,
+    /// Bytes a second; 0: any.
+    rate_min: u64,
+    /// Zero: for ever.
+    timeout: Duration,
+    bytes: u64,
+    waited: Duration,
+}
+
+impl Source {
+    pub(super) fn new(
+        connection: &Rc<ConnectionState>,
+        settings: &Settings,
+        body: Incoming,
+    ) -> Source {
+        Source {
+            connection: Rc::clone(connection),
+            body,
+            bytes_max: settings.limits.body_bytes_max,
+            rate_min: settings.limits.body_rate_min,
+            timeout: settings.timeouts.body,
+            bytes: 0,
+            waited: Duration::ZERO,
+        }
+    }
+
+    fn declared(&self) -> Option<u64> {
+        self.body.size_hint().exact()
+    }
+
+    /// The next bytes of the body; `None` at its end. Trailers are dropped.
+    async fn next(&mut self) -> Result<Option<Bytes>, Missing> {
+        loop {
+            let Some(frame) = self.frame().await? else { return Ok(None) };
+            let Ok(frame) = frame else {
+                let is_too_large = self.connection.is_body_too_large();
+                return Err(if is_too_large { Missing::TooLarge } else { Missing::Broken });
+            };
+            if let Ok(bytes) = frame.into_data() {
+                self.bytes += bytes.len() as u64;
+                return if self.bytes > self.bytes_max {
+                    Err(Missing::TooLarge)
+                } else {
+                    Ok(Some(bytes))
+                };
+            }
+        }
+    }
+
+    async fn frame(&mut self) -> Result<Option<Result<Frame<Bytes>, hyper::Error>>, Missing> {
+        let patience = patience(self.timeout, self.rate_min, self.bytes, self.waited);
+        let mut frame = pin!(self.body.frame());
+        // What is there already costs no look at the clock.
+        if let Poll::Ready(frame) = poll_fn(|cx| Poll::Ready(frame.as_mut().poll(cx))).await {
+            return Ok(frame);
+        }
+        let Some(patience) = patience else { return Ok(frame.await) };
+        let since = Instant::now();
+        let frame = tokio::time::timeout(patience, frame).await;
+        self.waited = self.waited.saturating_add(since.elapsed());
+        frame.map_err(|_| Missing::TooSlow)
+    }
+}
+
+/// How long the next piece may take, of a client that has been waited for this long for so many bytes.
+fn patience(timeout: Duration, rate_min: u64, bytes: u64, waited: Duration) -> Option<Duration> {
+    if timeout.is_zero() {
+        return None;
+    }
+    let Some(earned) = bytes.checked_div(rate_min) else { return Some(timeout) };
+    let allowed = timeout.saturating_add(Duration::from_secs(earned));
+    Some(timeout.min(allowed.saturating_sub(waited)))
+}
+
+/// Receives a body as far as it has to be there before a worker gets the request.
+pub(super) async fn receive(
+    shared: &Shared,
+    settings: &Settings,
+    mut source: Source,
+) -> Result<Upload, Failure> {
+    let declared = source.declared();
+    if declared.is_some_and(|bytes| bytes > settings.limits.body_bytes_max) {
+        return Err(Failure::BodyTooLarge);
+    }
+    if !settings.request_buffering {
+        return Ok(Upload::Live(Box::new(source)));
+    }
+    let mut memory = Vec::with_capacity(declared.unwrap_or(0).min(BODY_BYTES as u64) as usize);
+    let mut spool: Option<Spool> = None;
+    while let Some(bytes) = source.next().await? {
+        memory.extend_from_slice(&bytes);
+        let chunk = if spool.is_some() { SPOOL_CHUNK } else { BODY_BYTES };
+        if memory.len() > chunk {
+            spool = Some(write(shared, settings, spool, &mut memory).await?);
+        }
+    }
+    match spool {
+        None => Ok(Upload::Whole(memory)),
+        Some(spool) => {
+            let spool = write(shared, settings, Some(spool), &mut memory).await?;
+            Ok(Upload::Spooled(spool.file, source.bytes))
+        }
+    }
+}
+
+impl From<Missing> for Failure {
+    fn from(missing: Missing) -> Failure {
+        match missing {
+            Missing::TooSlow => Failure::BodyTimeout,
+            Missing::TooLarge => Failure::BodyTooLarge,
+            Missing::Broken => Failure::BadBody,
+        }
+    }
+}
+
+struct Spool {
+    file: Arc<File>,
+}
+
+/// Appends `memory` to the file, which is made first if there is none, on a thread that may block.
+async fn write(
+    shared: &Shared,
+    settings: &Settings,
+    spool: Option<Spool>,
+    memory: &mut Vec<u8>,
+) -> Result<Spool, Failure> {
+    let bytes = std::mem::take(memory);
+    let directory = settings.temp_dir.clone();
+    let written = shared.disk.run(move || -> io::Result<(Spool, Vec<u8>)> {
+        let spool = match spool {
+            Some(spool) => spool,
+            None => Spool { file: Arc::new(tempfile::tempfile_in(directory)?) },
+        };
+        (&*spool.file).write_all(&bytes)?;
+        Ok((spool, bytes))
+    });
+    match written.await {
+        Ok((spool, mut bytes)) => {
+            bytes.clear();
+            *memory = bytes;
+            Ok(spool)
+        }
+        Err(error) => Err(disk_failure(shared, &settings.temp_dir, &error)),
+    }
+}
+
+fn disk_failure(shared: &Shared, temp_dir: &Path, error: &io::Error) -> Failure {
+    shared.disk.report("a request body", temp_dir, error);
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Failure::DiskFull,
+        _ if disk::is_out_of_descriptors(error) => Failure::Busy(Shed::Descriptors, 1),
+        _ => Failure::Internal,
+    }
+}
+
+/// Pumps a body that did not fit into the slot, beside the task that awaits the answer.
+pub(super) fn pump(shared: &Shared, upload: Upload, feed: Feed) {
+    match upload {
+        Upload::None | Upload::Whole(_) => {}
+        Upload::Spooled(file, bytes) => {
+            tokio::task::spawn_local(pump_file(Rc::clone(&shared.disk), file, bytes, feed));
+        }
+        Upload::Live(source) => {
+            tokio::task::spawn_local(async move {
+                if let Err(failure) = pump_live(*source, &feed).await {
+                    feed.fail(failure);
+                }
+            });
+        }
+    }
+}
+
+async fn pump_file(disk: Rc<DiskThreads>, file: Arc<File>, bytes: u64, feed: Feed) {
+    let mut at = 0;
+    while at < bytes {
+        let len = (bytes - at).min(BODY_BYTES as u64) as usize;
+        let Ok(chunk) = disk.read(&file, at, len).await else {
+            return feed.fail(BodyFailure::Incomplete);
+        };
+        if put(&feed, &chunk).await.is_err() {
+            return;
+        }
+        at += chunk.len() as u64;
+    }
+    feed.end(End::Complete);
+}
+
+async fn pump_live(mut source: Source, feed: &Feed) -> Result<(), BodyFailure> {
+    loop {
+        feed.set_feeding(true);
+        let bytes = match next_unless_over(&mut source, feed).await {
+            None => return Ok(()),
+            Some(Err(Missing::TooSlow)) => return Err(BodyFailure::Timeout),
+            Some(Err(Missing::TooLarge)) => return Err(BodyFailure::TooLarge),
+            Some(Err(Missing::Broken)) => return Err(BodyFailure::Incomplete),
+            Some(Ok(None)) => break,
+            Some(Ok(Some(bytes))) => bytes,
+        };
+        feed.set_feeding(false);
+        if put(feed, &bytes).await.is_err() {
+            return Ok(());
+        }
+    }
+    feed.set_feeding(false);
+    feed.end(End::Complete);
+    Ok(())
+}
+
+/// `None`: nobody wants the body any more.
+async fn next_unless_over(
+    source: &mut Source,
+    feed: &Feed,
+) -> Option<Result<Option<Bytes>, Missing>> {
+    let mut next = pin!(source.next());
+    poll_fn(|cx| {
+        if feed.poll_over(cx).is_ready() {
+            return Poll::Ready(None);
+        }
+        next.as_mut().poll(cx).map(Some)
+    })
+    .await
+}
+
+async fn put(feed: &Feed, mut bytes: &[u8]) -> Result<(), ()> {
+    while !bytes.is_empty() {
+        let written = poll_fn(|cx| feed.poll_write(bytes, cx)).await?;
+        bytes = &bytes[written..];
+    }
+    Ok(())
+}

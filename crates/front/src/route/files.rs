@@ -1,0 +1,141 @@
+//! The file system as routing sees it.
+
+use crate::runtime::throttle::Throttle;
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a resolved document root is believed: a deploy that switches the symlink is seen after it.
+const ROOT_TTL: Duration = Duration::from_secs(1);
+
+/// What a path below the root is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Nothing, or something that is neither file nor directory.
+    Absent,
+    /// A regular file, by its canonical path.
+    File(PathBuf),
+    /// A directory below the root.
+    Directory,
+    /// It lies outside the root.
+    Outside,
+}
+
+/// The view of the file system that routing needs.
+pub(crate) trait Files {
+    /// What `below`, a decoded path with leading slash or nothing, is in the folder of this number: 0 is the root.
+    fn look(&self, folder: usize, below: &[u8]) -> Found;
+
+    /// The path, with leading slash, of a canonical `file` below the root, if it lies there.
+    fn name_of(&self, file: &Path) -> Option<Vec<u8>>;
+}
+
+/// Whether a place below the root is hidden, wherever the request's path came from. Names that begin with two dots
+/// are not meant: Kubernetes mounts a volume of files as links into such a folder.
+fn is_hidden_place(below: &Path) -> bool {
+    let mut names = below.iter().map(OsStrExt::as_bytes).peekable();
+    names.next_if_eq(&b".well-known");
+    names.any(|name| name.starts_with(b".") && !name.starts_with(b".."))
+}
+
+/// Where a path has led to, by the place of what it names.
+enum Whereabouts {
+    Inside,
+    Hidden,
+    Outside,
+}
+
+/// The files on the disk, as routing sees them.
+#[derive(Debug)]
+pub(crate) struct DiskFiles {
+    /// The root, then those of aliases.
+    folders: Vec<Folder>,
+    link_targets: Vec<PathBuf>,
+    outside: Throttle,
+}
+
+#[derive(Debug)]
+struct Folder {
+    path: PathBuf,
+    resolved: RefCell<Option<(Instant, PathBuf)>>,
+}
+
+impl Folder {
+    /// Where it leads to, as of a moment ago.
+    fn resolve(&self) -> Option<PathBuf> {
+        let mut resolved = self.resolved.borrow_mut();
+        if resolved.as_ref().is_none_or(|(at, _)| at.elapsed() > ROOT_TTL) {
+            *resolved = self.path.canonicalize().ok().map(|path| (Instant::now(), path));
+        }
+        resolved.as_ref().map(|(_, path)| path.clone())
+    }
+}
+
+impl DiskFiles {
+    /// The files below `folders`, the first of which is the root; symlinks may lead below `link_targets` too.
+    pub(crate) fn new(
+        folders: impl IntoIterator<Item = PathBuf>,
+        link_targets: &[PathBuf],
+    ) -> DiskFiles {
+        let folders = folders.into_iter().map(|path| Folder { path, resolved: RefCell::default() });
+        let link_targets = link_targets.iter().filter_map(|t| t.canonicalize().ok()).collect();
+        DiskFiles { folders: folders.collect(), link_targets, outside: Throttle::default() }
+    }
+
+    /// Where the canonical `path` lies: below its folder, or below a listed target that a symlink leads to.
+    fn whereabouts(&self, folder: &Folder, path: &Path) -> Whereabouts {
+        let resolved = folder.resolve();
+        let bases = resolved.iter().chain(&self.link_targets);
+        let mut places = bases.filter_map(|base| path.strip_prefix(base).ok()).peekable();
+        if places.peek().is_none() {
+            Whereabouts::Outside
+        } else if places.all(is_hidden_place) {
+            Whereabouts::Hidden
+        } else {
+            Whereabouts::Inside
+        }
+    }
+
+    fn report_outside(&self, link: &Path, target: &Path) {
+        if let Some(suppressed) = self.outside.pass() {
+            tracing::warn!(
+                link = %link.display(),
+                target = %target.display(),
+                suppressed,
+                "a symlink leads out of the document root: 403 (hint: name the folder that it leads to in \
+                 `link_targets`, if it is meant to be served)"
+            );
+        }
+    }
+}
+
+impl Files for DiskFiles {
+    fn look(&self, folder: usize, below: &[u8]) -> Found {
+        let Some(folder) = self.folders.get(folder) else { return Found::Absent };
+        let root = folder.path.as_os_str().as_bytes();
+        let path = PathBuf::from(OsStr::from_bytes(&[root, below].concat()).to_owned());
+        // One system call for what is not there, which is what most pretty URLs are.
+        let Ok(metadata) = path.metadata() else { return Found::Absent };
+        if !metadata.is_file() && !metadata.is_dir() {
+            return Found::Absent;
+        }
+        let Ok(canonical) = path.canonicalize() else { return Found::Absent };
+        match self.whereabouts(folder, &canonical) {
+            Whereabouts::Outside => {
+                self.report_outside(&path, &canonical);
+                return Found::Outside;
+            }
+            Whereabouts::Hidden => return Found::Absent,
+            Whereabouts::Inside => {}
+        }
+        if metadata.is_dir() { Found::Directory } else { Found::File(canonical) }
+    }
+
+    fn name_of(&self, file: &Path) -> Option<Vec<u8>> {
+        let root = self.folders.first()?.resolve()?;
+        let below = file.strip_prefix(root).ok()?;
+        Some([b"/", below.as_os_str().as_bytes()].concat())
+    }
+}

@@ -1,0 +1,218 @@
+//! `[[location]]`: what holds for some paths and hosts besides what holds for all: pure.
+//!
+//! Of each key, the first table that fits and has it counts. Paths are compared decoded and normal, in their case. A
+//! refusal (`deny = true`, `scripts = false`) is stricter: to it neither case counts nor dots and spaces at the end of a
+//! name, because there are file systems to which they do not; and it also looks at the name of the script or file that
+//! a path has led to. An exception from one (`deny = false`) is compared like everything else.
+
+mod effects;
+mod pattern;
+#[cfg(test)]
+mod tests;
+
+use super::path::encoded;
+use effects::Page;
+use http::{HeaderName, HeaderValue};
+use pattern::{Pattern, fold, hosts_fit};
+use samovar_config::{Fallback, Redirect, Settings};
+use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+pub(crate) use effects::Effects;
+
+/// What a table says of one thing.
+#[derive(Clone, Debug)]
+struct Table {
+    line: usize,
+    paths: Vec<Pattern>,
+    hosts: Vec<Vec<u8>>,
+    deny: Option<bool>,
+    scripts: Option<bool>,
+    redirect: Option<Redirect>,
+    /// An index of the folders of a [`Site`](super::site::Site).
+    folder: Option<usize>,
+    fallback: Option<Fallback>,
+    index: Option<Vec<String>>,
+    /// Without value: it is taken out.
+    headers: Vec<(HeaderName, Option<HeaderValue>)>,
+    pages: Vec<Page>,
+    compression: Option<bool>,
+}
+
+/// All tables, in the order of the file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Locations {
+    tables: Vec<Table>,
+    has_hosts: bool,
+    has_refusals: bool,
+}
+
+/// What is refused of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// All of it.
+    Denied,
+    /// That it is run.
+    Script,
+}
+
+/// Something that a table says, and the line that it begins in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Said<T> {
+    pub(crate) line: usize,
+    pub(crate) what: T,
+}
+
+/// What holds for one path at one host.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Held<'a> {
+    pub(crate) redirect: Option<Said<(String, u16)>>,
+    pub(crate) alias: Option<Said<Alias>>,
+    pub(crate) fallback: Option<Said<&'a Fallback>>,
+    pub(crate) index: Option<Said<&'a [String]>>,
+}
+
+/// Where the files of a path lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Alias {
+    /// An index of the folders of a [`Site`](super::site::Site).
+    pub(crate) folder: usize,
+    /// How much of the path stands for the folder.
+    pub(crate) prefix_bytes: usize,
+}
+
+impl Locations {
+    /// The tables of the settings, and the folders of their aliases, which are numbered from 1. Reads their error pages.
+    pub(crate) fn new(
+        settings: &Settings,
+    ) -> Result<(Locations, Vec<PathBuf>), (PathBuf, io::Error)> {
+        let mut tables = Vec::with_capacity(settings.locations.len());
+        let mut folders: Vec<PathBuf> = Vec::new();
+        for location in &settings.locations {
+            let folder = location.alias.as_ref().map(|alias| {
+                folders.iter().position(|known| known == alias).unwrap_or_else(|| {
+                    folders.push(alias.clone());
+                    folders.len() - 1
+                }) + 1
+            });
+            tables.push(Table {
+                line: location.line,
+                paths: location.paths.iter().map(|path| Pattern::new(path)).collect(),
+                hosts: location.hosts.iter().map(|host| host.clone().into_bytes()).collect(),
+                deny: location.deny,
+                scripts: location.scripts,
+                redirect: location.redirect.clone(),
+                folder,
+                fallback: location.fallback.clone(),
+                index: location.index.clone(),
+                headers: location.headers.iter().filter_map(effects::header).collect(),
+                compression: location.compression,
+                pages: location.error_pages.iter().map(Page::read).collect::<Result<_, _>>()?,
+            });
+        }
+        let has_hosts = tables.iter().any(|table| !table.hosts.is_empty());
+        let refuses = |table: &Table| table.deny == Some(true) || table.scripts == Some(false);
+        let has_refusals = tables.iter().any(refuses);
+        Ok((Locations { tables, has_hosts, has_refusals }, folders))
+    }
+
+    /// Whether what holds depends on the host.
+    pub(crate) fn has_hosts(&self) -> bool {
+        self.has_hosts
+    }
+
+    /// Whether anything is refused.
+    pub(crate) fn has_refusals(&self) -> bool {
+        self.has_refusals
+    }
+
+    /// What is refused of `name`, a path that was asked for or that one has led to.
+    pub(crate) fn refusal(&self, host: &[u8], name: &[u8]) -> Option<Said<Refused>> {
+        if !self.has_refusals {
+            return None;
+        }
+        let folded = fold(name);
+        let first = |is_refusal: fn(&Table) -> Option<bool>, what| {
+            let mut tables = self.tables.iter();
+            let table = tables.find(|table| match is_refusal(table) {
+                None => false,
+                Some(true) => table.fits_loosely(host, name, &folded),
+                Some(false) => table.fits(host, name),
+            })?;
+            (is_refusal(table) == Some(true)).then_some(Said { line: table.line, what })
+        };
+        first(|table| table.deny, Refused::Denied)
+            .or_else(|| first(|table| table.scripts.map(|runs| !runs), Refused::Script))
+    }
+
+    /// What else holds for `path`.
+    pub(crate) fn held(&self, host: &[u8], path: &[u8]) -> Held<'_> {
+        let mut held = Held::default();
+        for table in self.tables.iter().filter(|table| table.fits(host, path)) {
+            fn first<T>(held: &mut Option<Said<T>>, line: usize, what: Option<T>) {
+                if held.is_none() {
+                    *held = what.map(|what| Said { line, what });
+                }
+            }
+            let line = table.line;
+            first(&mut held.redirect, line, table.redirect_of(path));
+            first(&mut held.alias, line, table.alias_of(path));
+            first(&mut held.fallback, line, table.fallback.as_ref());
+            first(&mut held.index, line, table.index.as_deref());
+        }
+        held
+    }
+
+    /// What becomes of the answers for `path`; `None`: nothing.
+    pub(crate) fn effects(&self, host: &[u8], path: &[u8]) -> Option<Rc<Effects>> {
+        let fitting = self.tables.iter().filter(|table| table.fits(host, path));
+        let mut effects = Effects::default();
+        for table in fitting {
+            effects.add(table.line, &table.headers, &table.pages);
+            effects.allow_compression(table.compression);
+        }
+        (!effects.is_nothing()).then(|| Rc::new(effects))
+    }
+
+    /// The lines of the tables that fit, also of those that only refuse by their looser rules.
+    pub(crate) fn lines(&self, host: &[u8], path: &[u8]) -> Vec<usize> {
+        let folded = fold(path);
+        let refuses = |table: &Table| table.deny == Some(true) || table.scripts == Some(false);
+        let fits = |table: &&Table| {
+            table.fits(host, path) || (refuses(table) && table.fits_loosely(host, path, &folded))
+        };
+        self.tables.iter().filter(fits).map(|table| table.line).collect()
+    }
+}
+
+impl Table {
+    fn fits(&self, host: &[u8], path: &[u8]) -> bool {
+        (self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.fits(path)))
+            && hosts_fit(&self.hosts, host)
+    }
+
+    fn fits_loosely(&self, host: &[u8], path: &[u8], folded: &[u8]) -> bool {
+        let fits = |pattern: &Pattern| pattern.fits(path) || pattern.fits_folded(folded);
+        (self.paths.is_empty() || self.paths.iter().any(fits)) && hosts_fit(&self.hosts, host)
+    }
+
+    fn redirect_of(&self, path: &[u8]) -> Option<(String, u16)> {
+        let Redirect { to, status } = self.redirect.as_ref()?;
+        let Some((before, after)) = to.split_once('*') else { return Some((to.clone(), *status)) };
+        let star = self.paths.iter().find_map(|pattern| pattern.star(path))?;
+        let mut target = format!("{before}{}{after}", encoded(star));
+        if target.starts_with('/') {
+            // `//example.com` would be another host.
+            let path = target.trim_start_matches('/').len();
+            target.replace_range(..target.len() - path, "/");
+        }
+        Some((target, *status))
+    }
+
+    fn alias_of(&self, path: &[u8]) -> Option<Alias> {
+        let folder = self.folder?;
+        let pattern = self.paths.iter().find(|pattern| pattern.fits(path))?;
+        Some(Alias { folder, prefix_bytes: pattern.folder_bytes() })
+    }
+}

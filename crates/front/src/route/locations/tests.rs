@@ -1,0 +1,351 @@
+//! Tables in, what holds for a path out; then what routing makes of it.
+
+use super::*;
+use crate::route::explain::Explained;
+use crate::route::files::{Files, Found};
+use crate::route::private::Private;
+use crate::route::site::{Elsewhere, Route, Site, Why};
+use crate::route::terms::TermsOfPaths;
+use proptest::prelude::*;
+use samovar_config::Location;
+use std::collections::HashMap;
+use std::path::Path;
+
+/// A tree of canonical files by folder and name; folders end with a slash.
+#[derive(Default)]
+struct Tree(HashMap<(usize, Vec<u8>), Found>);
+
+impl Tree {
+    fn new(names: &[&str]) -> Tree {
+        let mut tree = Tree(HashMap::from([((0, b"/".to_vec()), Found::Directory)]));
+        for name in names {
+            let (folder, name) = match name.split_once(':') {
+                Some((_, name)) => (1, name),
+                None => (0, *name),
+            };
+            let (name, leads) = name.split_once(" -> ").unwrap_or((name, name));
+            let base = if folder == 0 { "/site" } else { "/tool" };
+            let found = if name.ends_with('/') {
+                Found::Directory
+            } else {
+                Found::File(PathBuf::from(format!("{base}{leads}")))
+            };
+            tree.0.insert((folder, name.trim_end_matches('/').into()), found);
+        }
+        tree
+    }
+}
+
+impl Files for Tree {
+    fn look(&self, folder: usize, below: &[u8]) -> Found {
+        self.0.get(&(folder, below.to_vec())).cloned().unwrap_or(Found::Absent)
+    }
+
+    fn name_of(&self, file: &Path) -> Option<Vec<u8>> {
+        let below = file.strip_prefix("/site").ok()?;
+        Some(format!("/{}", below.display()).into())
+    }
+}
+
+const TREE: &[&str] = &[
+    "/index.php",
+    "/app.html",
+    "/a.css",
+    "/link.php -> /uploads/evil.php",
+    "/link.txt -> /secret/a.txt",
+    "/uploads/",
+    "/uploads/a.png",
+    "/uploads/evil.php",
+    "/uploads/dir/",
+    "/uploads/dir/index.php",
+    "/uploads/pages/",
+    "/uploads/pages/index.php",
+    "/uploads/pages/index.html",
+    "/uploads/public/",
+    "/uploads/public/run.php",
+    "/secret/",
+    "/secret/a.txt",
+    "/secret/open/",
+    "/secret/open/b.txt",
+    "/docs/",
+    "/docs/start.html",
+    "tool:/",
+    "tool:/index.php",
+    "tool:/js/",
+    "tool:/js/a.js",
+];
+
+fn on(paths: &[&str]) -> Location {
+    let paths = paths.iter().map(|path| (*path).to_owned()).collect();
+    Location { paths, ..Location::default() }
+}
+
+fn site(tables: Vec<Location>) -> Site {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut settings = Settings::defaults(folder.path()).expect("defaults");
+    settings.locations = tables;
+    for (number, table) in settings.locations.iter_mut().enumerate() {
+        table.line = number + 1;
+    }
+    let (locations, folders) = Locations::new(&settings).expect("no error pages");
+    let elsewhere = |path| Elsewhere { path, private: Private::default() };
+    Site {
+        root: "/site".into(),
+        controller: b"/index.php".to_vec(),
+        is_explicit: false,
+        static_files: true,
+        private: Private::default(),
+        terms: TermsOfPaths::default(),
+        locations,
+        folders: folders.into_iter().map(elsewhere).collect(),
+    }
+}
+
+fn check(site: &Site, host: &str, cases: &[(&str, &str)]) {
+    let tree = Tree::new(TREE);
+    for (path, expected) in cases {
+        let routed = site.route(&tree, host.as_bytes(), path.as_bytes());
+        let found = match routed.route {
+            Route::Static(file) => format!("static {}", file.display()),
+            Route::Script(script) => {
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                format!("script {} {}", text(&script.filename), text(&script.name))
+            }
+            Route::Redirect(to) => format!("301 {to}"),
+            Route::Moved(to, status) => format!("{status} {to}"),
+            Route::Forbidden(why) => format!("{why:?}"),
+            other => format!("{other:?}"),
+        };
+        assert_eq!(&found, expected, "{path}");
+    }
+}
+
+const APP: &str = "script /site/index.php /index.php";
+
+fn refusing() -> Site {
+    site(vec![
+        Location { deny: Some(false), ..on(&["/secret/open/*"]) },
+        Location { deny: Some(true), ..on(&["/secret/*", "*.bak"]) },
+        Location { scripts: Some(true), ..on(&["/uploads/public/*"]) },
+        Location { scripts: Some(false), ..on(&["/uploads/*"]) },
+    ])
+}
+
+#[test]
+fn what_is_refused() {
+    check(
+        &refusing(),
+        "",
+        &[
+            ("/secret", "Denied(2)"),
+            ("/secret/", "Denied(2)"),
+            ("/secret/a.txt", "Denied(2)"),
+            ("/secret/nothing", "Denied(2)"),
+            ("/secret/open/b.txt", "static /site/secret/open/b.txt"),
+            ("/a/x.bak", "Denied(2)"),
+            ("/secretive", APP),
+            ("/uploads/a.png", "static /site/uploads/a.png"),
+            ("/uploads/none.png", APP),
+            ("/uploads/evil.php", "NoScripts(4)"),
+            ("/uploads/none.php", "NoScripts(4)"),
+            ("/uploads/evil.php/a.png", "NoScripts(4)"),
+            ("/uploads/dir/", "NoScripts(4)"),
+            ("/uploads/pages/", "static /site/uploads/pages/index.html"),
+            (
+                "/uploads/public/run.php",
+                "script /site/uploads/public/run.php /uploads/public/run.php",
+            ),
+            // What a link leads to has a name, too.
+            ("/link.php", "NoScripts(4)"),
+            ("/link.txt", "Denied(2)"),
+            ("/index.php", APP),
+        ],
+    );
+}
+
+#[test]
+fn no_way_of_writing_a_path_slips_past() {
+    let denied = ["Denied(2)", "BadRequest"];
+    for path in [
+        "/%73ecret/a.txt",
+        "/secret%2fa.txt",
+        "//secret/a.txt",
+        "/secret//a.txt",
+        "/./secret/./a.txt",
+        "/x/../secret/a.txt",
+        "/x/%2e%2e/secret/a.txt",
+        "/x/%2E./secret/a.txt",
+        "/SECRET/a.txt",
+        "/Secret/A.TXT",
+        "/secret./a.txt",
+        "/secret%20/a.txt",
+        "/secret.%20./a.txt",
+        "/secret/a.txt%00.png",
+        "/secret/a.txt%00",
+        "/secret%2f..%2fsecret/a.txt",
+        "/secret/a.txt;b",
+        "/secret/;/a.txt",
+        "/secret/open/../a.txt",
+        "/secret/OPEN/b.txt",
+        "/secret/open./b.txt",
+        "/x.BAK",
+        "/x.bak.",
+        "/x.bak%20",
+    ] {
+        let routed = refusing().route(&Tree::new(TREE), b"", path.as_bytes());
+        let found = match routed.route {
+            Route::Forbidden(why) => format!("{why:?}"),
+            Route::BadRequest(_) => "BadRequest".to_owned(),
+            other => format!("{other:?}"),
+        };
+        assert!(denied.contains(&found.as_str()), "{path}: {found}");
+    }
+}
+
+proptest! {
+    /// However a path below a denied folder is written: nobody gets anything of it.
+    #[test]
+    fn nothing_denied_is_served(
+        before in prop::sample::select(vec!["/", "//", "/./", "/x/../", "/%2e/", "/x/%2e%2E/", "/%2F"]),
+        name in prop::sample::select(vec!["secret", "%73ecret", "sec%72et", "SECRET", "secret.", "secret%20"]),
+        between in prop::sample::select(vec!["/", "//", "/./", "%2f", "/%2e%2f", "/a/../"]),
+        file in "(a\\.txt|evil\\.php|[a-z]{0,3}|%00|;[a-z]?|\\.\\.?){1,2}",
+    ) {
+        let path = format!("{before}{name}{between}{file}");
+        let Ok(normal) = super::super::path::normalise(path.as_bytes()) else { return Ok(()) };
+        let is_below = fold(&normal).starts_with(b"/secret/") || fold(&normal) == b"/secret";
+        let route = refusing().route(&Tree::new(TREE), b"", path.as_bytes()).route;
+        if is_below && !normal.starts_with(b"/secret/open") {
+            prop_assert_eq!(route, Route::Forbidden(Why::Denied(2)), "{}", path);
+        }
+    }
+}
+
+#[test]
+fn redirects() {
+    let moved = |path, to: &str, status| Location {
+        redirect: Some(Redirect { to: to.to_owned(), status }),
+        ..on(&[path])
+    };
+    let www = Location {
+        hosts: vec!["example.com".into()],
+        ..moved("/*", "https://www.example.com/*", 308)
+    };
+    let site = site(vec![
+        www,
+        moved("/old/*", "/new/*", 301),
+        moved("/raw*", "/*", 302),
+        moved("*.htm", "/pages/*.html", 301),
+        moved("/gone", "/?from=gone", 303),
+    ]);
+    check(
+        &site,
+        "other.example",
+        &[
+            ("/old/a%20b", "301 /new/a%20b"),
+            ("/old/a%0d%0ab", "301 /new/a%0D%0Ab"),
+            ("/old", "301 /new/"),
+            ("/raw/evil.example", "302 /evil.example"),
+            ("/raw/%5cevil.example", "302 /%5Cevil.example"),
+            ("/rawx", "302 /x"),
+            ("/some/a.htm", "301 /pages/a.html"),
+            ("/gone", "303 /?from=gone"),
+            ("/OLD/a", APP),
+        ],
+    );
+    for host in ["example.com", "EXAMPLE.com", "example.com."] {
+        check(&site, host, &[("/old/a", "308 https://www.example.com/old/a")]);
+    }
+    check(&site, "example.com.evil.example", &[("/x", APP)]);
+}
+
+#[test]
+fn folders_elsewhere() {
+    let tool = Location { alias: Some("/tool".into()), ..on(&["/tools/db/*"]) };
+    let site = site(vec![tool]);
+    check(
+        &site,
+        "",
+        &[
+            ("/tools/db", "301 /tools/db/"),
+            ("/tools/db/", "script /tool/index.php /tools/db/index.php"),
+            ("/tools/db/index.php", "script /tool/index.php /tools/db/index.php"),
+            ("/tools/db/js/a.js", "static /tool/js/a.js"),
+            ("/tools/db/js/", "NoIndex"),
+            ("/tools/db/none", "Absent"),
+            ("/tools/db/../x", APP),
+            ("/tools/dbx", APP),
+            ("/tools/db/js/../../../uploads/a.png", "static /site/uploads/a.png"),
+        ],
+    );
+}
+
+#[test]
+fn fall_backs_and_folders() {
+    let site = site(vec![
+        Location { fallback: Some(Fallback::Nothing), ..on(&["/assets/*"]) },
+        Location { fallback: Some(Fallback::Path("/app.html".into())), ..on(&["/spa/*"]) },
+        Location { index: Some(vec!["start.html".into()]), ..on(&["/docs/*"]) },
+    ]);
+    check(
+        &site,
+        "",
+        &[
+            ("/assets/none.js", "Absent"),
+            ("/spa/any/where", "static /site/app.html"),
+            ("/spa", "static /site/app.html"),
+            ("/a.css", "static /site/a.css"),
+            ("/docs/", "static /site/docs/start.html"),
+            ("/any", APP),
+        ],
+    );
+}
+
+#[test]
+fn headers_are_those_of_what_is_sent() {
+    let with = |path, value: &str| Location {
+        headers: vec![("cache-control".into(), value.into()), ("x-a".into(), value.into())],
+        ..on(&[path])
+    };
+    let site = site(vec![
+        with("*.css", "of-css"),
+        with("*.html", "of-html"),
+        Location { fallback: Some(Fallback::Path("/app.html".into())), ..on(&["/spa/*"]) },
+        with("/*", ""),
+    ]);
+    for (path, status, expected) in [
+        ("/a.css", 200, (Some("of-css"), Some("of-css"))),
+        ("/a.css", 304, (Some("of-css"), Some("of-css"))),
+        ("/a.css", 404, (Some("own"), Some("of-css"))),
+        ("/spa/x", 200, (Some("of-html"), Some("of-html"))),
+        ("/uploads/pages/", 200, (None, None)),
+        ("/x", 200, (None, None)),
+    ] {
+        let expected = match path {
+            "/uploads/pages/" => (None, None),
+            _ => expected,
+        };
+        let routed = site.route(&Tree::new(TREE), b"", path.as_bytes());
+        let mut headers = http::HeaderMap::new();
+        headers.insert("cache-control", HeaderValue::from_static("own"));
+        let effects = routed.effects.expect("something holds");
+        effects.apply(http::StatusCode::from_u16(status).expect("a status"), &mut headers);
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        assert_eq!((text("cache-control"), text("x-a")), expected, "{path} {status}");
+    }
+}
+
+#[test]
+fn explained() {
+    let site = refusing();
+    let of = |path| Explained::new(&site, &Tree::new(TREE), "a.example", path);
+    let said = of("/SECRET%2fa.txt");
+    assert_eq!(said.path.as_deref(), Some("/SECRET/a.txt"));
+    assert_eq!((said.tables, said.status), (vec![2], Some(403)));
+    assert_eq!(said.rules, [(2, "it is denied".to_owned())]);
+    assert_eq!(said.answer, "refused: denied by the location of line 2");
+    let said = of("/secret/open/b.txt");
+    assert_eq!((said.tables, said.status), (vec![1, 2], None));
+    assert_eq!(said.answer, "the file /site/secret/open/b.txt");
+    assert_eq!(of("/%zz").path, None);
+}

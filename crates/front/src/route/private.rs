@@ -1,0 +1,381 @@
+//! Which files are nobody's business, by their names.
+//!
+//! * PHP source that would not run. A name with a PHP extension anywhere in it is source (`x.php.1`, `x.php-bak`,
+//!   `config.inc.old`), unless its last extension is that of a format that pages are made of (`a.php.css`, and the
+//!   `Foo.php.html` of a coverage report).
+//! * What a project keeps beside its pages, when the root looks like a project's folder: it was meant to be its public
+//!   one, or has none.
+//! * The server's own files, by their paths.
+//!
+//! All of them are treated as absent, so that nobody learns whether they are there.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// What a PHP extension in the middle of a name does not make source. No plain text and no archive is among them:
+/// these are what copies of source are named.
+const WEB_FORMATS: &[&[u8]] = &[
+    b"css", b"js", b"mjs", b"map", b"json", b"html", b"htm", b"xhtml", b"xml", b"svg", b"png",
+    b"jpg", b"jpeg", b"gif", b"webp", b"avif", b"ico", b"bmp", b"woff", b"woff2", b"ttf", b"otf",
+    b"eot", b"pdf", b"mp3", b"mp4", b"m4a", b"ogg", b"wav", b"webm", b"wasm",
+];
+
+/// What tells a project's folder, below it.
+const PROJECT_MARKS: &[&str] =
+    &["composer.json", "samovar.toml", ".git", "vendor/autoload.php", "artisan", "bin/console"];
+
+/// Where projects keep what they publish.
+const PUBLIC_FOLDERS: &[&str] =
+    &["public", "web", "htdocs", "public_html", "docroot", "www", "html"];
+
+/// What a project keeps, and no page asks for. Stylesheets, scripts and pictures are served from wherever they lie,
+/// also from `vendor/` and `node_modules/`.
+const PROJECT_FILES: &[&str] = &[
+    "composer.*",
+    "samovar.*",
+    "symfony.lock",
+    "package.json",
+    "package-lock.json",
+    "yarn.lock",
+    "phpunit.*",
+    "artisan",
+    "makefile",
+    "dockerfile*",
+    "*.sql",
+    "*.sql.*",
+    "*.sqlite*",
+    "*.db",
+    "*.log",
+    "*.log.*",
+    "*.yaml",
+    "*.yml",
+    "*.toml",
+    "*.ini",
+    "*.conf",
+    "*.neon",
+    "*.dist",
+    "*.env",
+    "*.env.*",
+    "*.pem",
+    "*.key",
+    "*.sh",
+    "*.twig",
+    "*.bak",
+];
+
+/// A project's folder of other people's code: its scripts are included, never called. Old versions of a well-known test
+/// tool have one that runs whatever it is sent.
+const VENDOR: &[u8] = b"/vendor/";
+
+/// A file's name, or with a slash in it a path below the root, with `*` and `?`. Case does not matter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Pattern(Vec<u8>);
+
+impl Pattern {
+    fn new(text: &str) -> Pattern {
+        let is_path = text.contains('/') && !text.starts_with('/');
+        let text = text.to_ascii_lowercase();
+        Pattern(if is_path { format!("/{text}").into() } else { text.into() })
+    }
+
+    /// `path`: lower case.
+    fn matches(&self, path: &[u8]) -> bool {
+        if self.0.contains(&b'/') { glob(&self.0, path) } else { glob(&self.0, last(path)) }
+    }
+}
+
+/// `*` is any bytes, `?` one.
+pub(super) fn glob(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut p, mut t) = (0, 0);
+    // Where to go on when the last star takes one byte more.
+    let mut star = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p + 1, t));
+                p += 1;
+            }
+            Some(byte) if *byte == b'?' || *byte == text[t] => (p, t) = (p + 1, t + 1),
+            _ => {
+                let Some((after, taken)) = star else { return false };
+                star = Some((after, taken + 1));
+                (p, t) = (after, taken + 1);
+            }
+        }
+    }
+    pattern[p..].iter().all(|byte| *byte == b'*')
+}
+
+/// What is not served of a site.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Private {
+    denied: Vec<Pattern>,
+    allowed: Vec<Pattern>,
+    own: Vec<PathBuf>,
+    is_project: bool,
+    has_vendor: bool,
+}
+
+impl Private {
+    /// The rules for the folder `root`: with names that are refused or served besides, and the server's own files.
+    pub fn new(root: &Path, denied: &[String], allowed: &[String], own: &[PathBuf]) -> Private {
+        let patterns = |texts: &[String]| texts.iter().map(|text| Pattern::new(text)).collect();
+        Private {
+            denied: patterns(denied),
+            allowed: patterns(allowed),
+            own: own.iter().map(|path| resolve(path)).collect(),
+            is_project: is_project(root),
+            has_vendor: root.join("vendor/autoload.php").is_file(),
+        }
+    }
+
+    /// Whether a file is nobody's business: `path` is the request's, decoded, `file` what it has led to.
+    pub(crate) fn hides_file(&self, path: &[u8], file: &Path) -> bool {
+        if self.own.iter().any(|own| own == file) {
+            return true;
+        }
+        let path = path.to_ascii_lowercase();
+        if self.allowed.iter().any(|allowed| allowed.matches(&path)) {
+            return false;
+        }
+        let file = file.as_os_str().as_bytes().to_ascii_lowercase();
+        [&path, &file].into_iter().any(|path| {
+            is_source(last(path))
+                || self.denied.iter().any(|denied| denied.matches(path))
+                || (self.is_project && is_project_file(last(path)))
+        })
+    }
+
+    /// Whether the settings refuse `path` by its name.
+    pub(crate) fn denies(&self, path: &[u8]) -> bool {
+        if self.denied.is_empty() {
+            return false;
+        }
+        let path = path.to_ascii_lowercase();
+        let is_among = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(&path));
+        is_among(&self.denied) && !is_among(&self.allowed)
+    }
+
+    /// Whether the script `name`, with leading slash, is not to be called.
+    pub(crate) fn hides_script(&self, name: &[u8]) -> bool {
+        let is_vendors = self.has_vendor && name.starts_with(VENDOR);
+        if !is_vendors && self.denied.is_empty() {
+            return false;
+        }
+        let name = name.to_ascii_lowercase();
+        let is_denied = || self.denied.iter().any(|denied| denied.matches(&name));
+        (is_vendors || is_denied()) && !self.allowed.iter().any(|allowed| allowed.matches(&name))
+    }
+}
+
+/// Whether `root` looks like the folder of a project rather than like its public one.
+pub fn is_project(root: &Path) -> bool {
+    PROJECT_MARKS.iter().any(|mark| root.join(mark).exists())
+}
+
+/// The folder of a project that its pages are in, if there is one.
+pub fn public_folder(root: &Path) -> Option<PathBuf> {
+    let folders = PUBLIC_FOLDERS.iter().map(|name| root.join(name));
+    folders.into_iter().find(|folder| folder.join("index.php").is_file())
+}
+
+/// A path that need not exist yet, as the file system will name it.
+fn resolve(path: &Path) -> PathBuf {
+    let parent = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+    path.canonicalize().ok().or_else(parent).unwrap_or_else(|| path.to_owned())
+}
+
+fn last(path: &[u8]) -> &[u8] {
+    path.rsplit(|b| *b == b'/').next().unwrap_or(path)
+}
+
+fn is_project_file(name: &[u8]) -> bool {
+    PROJECT_FILES.iter().any(|pattern| glob(pattern.as_bytes(), name))
+}
+
+/// Whether a file is PHP source by its name, in lower case.
+fn is_source(name: &[u8]) -> bool {
+    let Some(dot) = memchr::memrchr(b'.', name) else { return false };
+    let is_web = WEB_FORMATS.contains(&&name[dot + 1..]);
+    !is_web && memchr::memchr_iter(b'.', name).any(|dot| is_php(&name[dot + 1..]))
+}
+
+/// Whether a PHP extension stands at the beginning of `rest`.
+fn is_php(rest: &[u8]) -> bool {
+    let end = rest.iter().position(|b| !b.is_ascii_alphanumeric()).unwrap_or(rest.len());
+    let extension = &rest[..end];
+    extension.starts_with(b"php") || [&b"phtml"[..], b"pht", b"phar", b"inc"].contains(&extension)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn source_by_its_name() {
+        let is = |name: &str| is_source(name.to_ascii_lowercase().as_bytes());
+        for name in [
+            "x.php",
+            "x.PHP",
+            "x.php5",
+            "x.phtml",
+            "x.pht",
+            "x.phar",
+            "x.phps",
+            "x.phpt",
+            "x.inc",
+            "x.php~",
+            "x.php.bak",
+            "x.php.bak2",
+            "x.php.save.1",
+            "x.php.1",
+            "x.php.copy",
+            "x.php.new",
+            "x.php.2024",
+            "x.php.zip",
+            "x.php.tar.gz",
+            "x.php.txt",
+            "x.php.swp",
+            "x.php5.bak",
+            "x.php.dist",
+            "x.php.min",
+            "config.inc.old",
+            "config.inc.php.orig",
+            "wp-config.php-bak",
+            "wp-config.php_old",
+            "wp-config.php_",
+            "wp-config.php(1)",
+            "wp-config copy.php.txt",
+            "#index.php#",
+            ".index.php.swp",
+            "index.php::$DATA",
+            "index.php.",
+            "index.php ",
+            "index.php...",
+            "index.php%00",
+            "index.php.css~",
+            "index.php.css.bak",
+            "a.b.php.c.d",
+        ] {
+            assert!(is(name), "{name}");
+        }
+        for name in [
+            "x",
+            "php",
+            "php.css",
+            "x.css",
+            "a.php.css",
+            "foo.php.js",
+            "foo.php.min.js",
+            "foo.php.js.map",
+            "x.php.html",
+            "Foo.php.html",
+            "x.inc.svg",
+            "thumb.php.png",
+            "phpinfo.txt",
+            "x.include",
+            "x.incoming.zip",
+            "xphp",
+            "x.xphp",
+            "index.html",
+            "a.pharmacy",
+        ] {
+            assert!(!is(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn patterns() {
+        for (pattern, path, matches) in [
+            ("*.twig", "/a/b.twig", true),
+            ("*.twig", "/a/b.twig.css", false),
+            ("*.TWIG", "/a/b.twig", true),
+            ("b?", "/a/bc", true),
+            ("b?", "/a/b", false),
+            ("/a/*", "/a/b/c", true),
+            ("/a/*", "/b/a/c", false),
+            ("a/*.txt", "/a/b.txt", true),
+            ("*", "/a", true),
+            ("", "/a", false),
+            ("*a*b*", "/xxaxxbxx", true),
+            ("*a*b*", "/xxbxxaxx", false),
+        ] {
+            assert_eq!(Pattern::new(pattern).matches(path.as_bytes()), matches, "{pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn what_a_project_keeps() {
+        let project = Private { is_project: true, has_vendor: true, ..Private::default() };
+        let folder = Private::default();
+        let hides = |of: &Private, path: &str| {
+            of.hides_file(path.as_bytes(), Path::new(&format!("/site{path}")))
+        };
+        for path in [
+            "/composer.json",
+            "/composer.lock",
+            "/samovar.toml",
+            "/package.json",
+            "/dump.SQL",
+            "/backup/dump.sql.gz",
+            "/wp-content/debug.log",
+            "/config/services.yaml",
+            "/docker-compose.yml",
+            "/phpunit.xml.dist",
+            "/prod.env",
+            "/data/app.sqlite3",
+            "/templates/a.html.twig",
+            "/php.ini",
+            "/deploy.sh",
+            "/vendor/a/composer.json",
+        ] {
+            assert!(hides(&project, path), "{path}");
+            assert!(!hides(&folder, path), "{path}");
+        }
+        for path in [
+            "/style.css",
+            "/app.js",
+            "/vendor/twbs/bootstrap.min.css",
+            "/node_modules/a/a.js",
+            "/manifest.json",
+            "/robots.txt",
+            "/readme.md",
+            "/image.svg",
+            "/wp-content/uploads/a.zip",
+            "/site.webmanifest",
+            "/sitemap.xml",
+        ] {
+            assert!(!hides(&project, path), "{path}");
+        }
+        assert!(project.hides_script(b"/vendor/a/run.php"));
+        assert!(!project.hides_script(b"/wp-content/plugins/a/vendor/run.php"));
+        assert!(!folder.hides_script(b"/vendor/a/run.php"));
+    }
+
+    #[test]
+    fn settings_have_the_last_word() {
+        let texts = |texts: &[&str]| texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>();
+        let denied = texts(&["*.tpl", "/data/*"]);
+        let allowed = texts(&["composer.json", "/data/open.txt", "/source/*"]);
+        let mut private =
+            Private::new(Path::new("/nowhere"), &denied, &allowed, &["/site/a.css".into()]);
+        private.is_project = true;
+        for (path, is_hidden) in [
+            ("/a.tpl", true),
+            ("/data/x.txt", true),
+            ("/data/open.txt", false),
+            ("/composer.json", false),
+            ("/composer.lock", true),
+            ("/source/x.php.txt", false),
+            ("/a.css", true),
+            ("/b.css", false),
+        ] {
+            let file = PathBuf::from(format!("/site{path}"));
+            assert_eq!(private.hides_file(path.as_bytes(), &file), is_hidden, "{path}");
+        }
+        assert!(private.hides_script(b"/data/x.php"));
+        assert!(!private.hides_script(b"/x.php"));
+        // The name of what a link has led to counts too.
+        assert!(private.hides_file(b"/plain.txt", Path::new("/site/b.php.1")));
+    }
+}

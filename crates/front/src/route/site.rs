@@ -1,0 +1,561 @@
+//! request path → what answers it. A pure function over a small view of the file system.
+//!
+//! The rules are those of this nginx configuration, which PHP applications are written for:
+//!
+//! ```text
+//! index index.php index.html;
+//! location / { try_files $uri $uri/ /index.php$is_args$args; }
+//! location ~ [^/]\.php(/|$) { fastcgi_split_path_info ^(.+?\.php)(/.*)$; … }
+//! ```
+//!
+//! and differ where nginx would leak or fail:
+//! * A path with a hidden component (`.env`, `.git`; not `/.well-known/`), as it was asked for or where a symlink
+//!   leads, PHP source that would not run and other private files (`private.rs`) are treated as absent: they fall to
+//!   the front controller.
+//! * A `.php` path that is no file falls to the front controller too, where nginx says 404.
+//! * What a symlink outside the root leads to is forbidden, unless it leads below a listed target.
+//! * With a front controller that was named explicitly, directories are absent: all that is no file is its.
+//!
+//! Over all of this stand the [`Locations`]: what they refuse is refused first, then what they redirect is; then they
+//! say where files lie, what answers for a folder and what for what is not there.
+
+use super::files::{Files, Found};
+use super::locations::{Alias, Effects, Held, Locations, Refused, Said};
+use super::path::{is_hidden, normalise, script_ends, with_slash};
+use super::private::Private;
+use super::terms::{Terms, TermsOfPaths};
+use samovar_config::Fallback;
+use samovar_ring::Lane;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// How many `.php/` places of a path are tried as the script's end.
+const SPLITS_MAX: usize = 8;
+
+/// What answers for a folder, unless a location says otherwise.
+const INDEX: [&str; 2] = ["index.php", "index.html"];
+
+/// What answers a path, and what becomes of the answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Routed {
+    pub(crate) route: Route,
+    pub(crate) effects: Option<Rc<Effects>>,
+}
+
+/// What answers a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// This file, by its canonical path.
+    Static(PathBuf),
+    /// This PHP script, run by a worker.
+    Script(Script),
+    /// The same path with a slash behind it, percent-encoded, without query.
+    Redirect(String),
+    /// It is elsewhere: a path or URL, perhaps with a query, and the status that says so.
+    Moved(String, u16),
+    /// It is there, and not for you.
+    Forbidden(Why),
+    /// Neither file nor front controller.
+    NotFound,
+    /// No file, and a location wants no front controller.
+    Absent,
+    /// The path is none; the reason is for the log.
+    BadRequest(&'static str),
+}
+
+/// Why something that is there is not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// A symlink leads out of the root.
+    Outside,
+    /// A directory without a script or page of its own.
+    NoIndex,
+    /// The location that begins in this line denies it.
+    Denied(usize),
+    /// The location that begins in this line lets no script run.
+    NoScripts(usize),
+}
+
+/// A script and how it is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Script {
+    /// `SCRIPT_FILENAME`, absolute.
+    pub(crate) filename: Vec<u8>,
+    /// `SCRIPT_NAME`: below the root, with leading slash.
+    pub(crate) name: Vec<u8>,
+    /// `PATH_INFO`, empty for none.
+    pub(crate) path_info: Vec<u8>,
+    /// Which workers run it.
+    pub(crate) lane: Lane,
+    /// What holds for the path that was asked for.
+    pub(crate) terms: Terms,
+}
+
+/// The site: where it lies and what runs it.
+#[derive(Clone, Debug)]
+pub(crate) struct Site {
+    /// `DOCUMENT_ROOT`, absolute, as given.
+    pub(crate) root: PathBuf,
+    /// The front controller's `SCRIPT_NAME`.
+    pub(crate) controller: Vec<u8>,
+    /// The front controller was named, so directories do not count.
+    pub(crate) is_explicit: bool,
+    /// Whether files other than scripts are served.
+    pub(crate) static_files: bool,
+    /// Which of them are not.
+    pub(crate) private: Private,
+    /// What holds for requests of some paths.
+    pub(crate) terms: TermsOfPaths,
+    /// What else does, and for some hosts.
+    pub(crate) locations: Locations,
+    /// The folders of aliases: the first has number 1.
+    pub(crate) folders: Vec<Elsewhere>,
+}
+
+/// A folder outside the root that a location gives a place in the site.
+#[derive(Clone, Debug)]
+pub(crate) struct Elsewhere {
+    pub(crate) path: PathBuf,
+    pub(crate) private: Private,
+}
+
+/// One path on its way to what answers it.
+struct Way<'a, F> {
+    site: &'a Site,
+    files: &'a F,
+    host: &'a [u8],
+    alias: Option<Alias>,
+    index: Option<&'a [String]>,
+}
+
+impl Site {
+    /// What answers `path`, the target's path as it came, percent-encoded. `host`: empty, where no location asks for it.
+    pub(crate) fn route(&self, files: &impl Files, host: &[u8], path: &[u8]) -> Routed {
+        let path = match normalise(path) {
+            Ok(path) => path,
+            Err(reason) => return Routed { route: Route::BadRequest(reason), effects: None },
+        };
+        let (mut route, name) = self.decide(files, host, &path);
+        if let Route::Script(script) = &mut route {
+            script.terms = self.terms.of(&path);
+        }
+        let effects = self.locations.effects(host, name.as_deref().unwrap_or(&path));
+        Routed { route, effects }
+    }
+
+    /// With a file that has another name than `path`: that.
+    fn decide(&self, files: &impl Files, host: &[u8], path: &[u8]) -> (Route, Option<Vec<u8>>) {
+        let refused = self.locations.refusal(host, path);
+        match refused {
+            Some(Said { line, what: Refused::Denied }) => {
+                return (Route::Forbidden(Why::Denied(line)), None);
+            }
+            Some(Said { line, what: Refused::Script }) if script_ends(path).next().is_some() => {
+                return (Route::Forbidden(Why::NoScripts(line)), None);
+            }
+            _ => {}
+        }
+        let Held { redirect, alias, fallback, index } = self.locations.held(host, path);
+        if let Some(Said { what: (to, status), .. }) = redirect {
+            return (Route::Moved(to, status), None);
+        }
+        let (alias, index) = (alias.map(|said| said.what), index.map(|said| said.what));
+        let way = Way { site: self, files, host, alias, index };
+        if let Some(route) = way.script_in(path) {
+            return (route, None);
+        }
+        if let Some(decided) = way.try_files(path) {
+            return decided;
+        }
+        match fallback.map(|said| said.what) {
+            Some(Fallback::Path(path)) => self.fall_back_to(files, host, path.as_bytes()),
+            Some(Fallback::Nothing) => (Route::Absent, None),
+            None if alias.is_some() => (Route::Absent, None),
+            None => (way.fall_back(), None),
+        }
+    }
+
+    /// The file or script that a location names for what is not there: by its own name it may be refused.
+    fn fall_back_to(
+        &self,
+        files: &impl Files,
+        host: &[u8],
+        name: &[u8],
+    ) -> (Route, Option<Vec<u8>>) {
+        let alias = self.locations.held(host, name).alias.map(|said| said.what);
+        let way = Way { site: self, files, host, alias, index: None };
+        let found = way.look(name);
+        let is_script = script_ends(name).last() == Some(name.len());
+        let route = match found {
+            Found::File(_) if is_script => way.script(name, b""),
+            Found::File(file) => way.static_file(name, file).unwrap_or(Route::Absent),
+            Found::Outside => Route::Forbidden(Why::Outside),
+            Found::Absent | Found::Directory => Route::Absent,
+        };
+        (route, Some(name.to_vec()))
+    }
+}
+
+impl<F: Files> Way<'_, F> {
+    /// What `name`, a path of the site, is where it lies.
+    fn look(&self, name: &[u8]) -> Found {
+        let Alias { folder, .. } = self.alias.unwrap_or(ROOT);
+        self.files.look(folder, self.below(name))
+    }
+
+    /// The part of `name` below the folder that it lies in.
+    fn below<'n>(&self, name: &'n [u8]) -> &'n [u8] {
+        name.get(self.alias.map_or(0, |alias| alias.prefix_bytes)..).unwrap_or_default()
+    }
+
+    fn elsewhere(&self) -> Option<&Elsewhere> {
+        self.site.folders.get(self.alias?.folder.checked_sub(1)?)
+    }
+
+    fn hides_script(&self, name: &[u8]) -> bool {
+        let site = &self.site.private;
+        match self.elsewhere() {
+            None => site.hides_script(name),
+            Some(folder) => site.denies(name) || folder.private.hides_script(self.below(name)),
+        }
+    }
+
+    fn hides_file(&self, name: &[u8], file: &Path) -> bool {
+        let site = &self.site.private;
+        match self.elsewhere() {
+            None => site.hides_file(name, file),
+            Some(folder) => site.denies(name) || folder.private.hides_file(self.below(name), file),
+        }
+    }
+
+    /// Why what a path has led to is refused: by its name, or by that of the place where a link has led.
+    fn refusal(&self, name: &[u8], file: &Path, is_script: bool) -> Option<Why> {
+        let locations = &self.site.locations;
+        if !locations.has_refusals() {
+            return None;
+        }
+        let place = self.files.name_of(file);
+        let names = [Some(name), place.as_deref()];
+        let mut refused =
+            names.into_iter().flatten().filter_map(|n| locations.refusal(self.host, n));
+        refused.find_map(|Said { line, what }| match what {
+            Refused::Denied => Some(Why::Denied(line)),
+            Refused::Script => is_script.then_some(Why::NoScripts(line)),
+        })
+    }
+
+    /// The first prefix of `path` that is an existing script.
+    fn script_in(&self, path: &[u8]) -> Option<Route> {
+        script_ends(path).take(SPLITS_MAX).find_map(|end| {
+            let (name, path_info) = path.split_at(end);
+            if is_hidden(name) || self.hides_script(name) {
+                return None;
+            }
+            match self.look(name) {
+                Found::File(file) => Some(match self.refusal(name, &file, true) {
+                    Some(why) => Route::Forbidden(why),
+                    None => self.script(name, path_info),
+                }),
+                Found::Outside => Some(Route::Forbidden(Why::Outside)),
+                Found::Absent | Found::Directory => None,
+            }
+        })
+    }
+
+    fn try_files(&self, path: &[u8]) -> Option<(Route, Option<Vec<u8>>)> {
+        if is_hidden(path) {
+            return None;
+        }
+        let directory = path.strip_suffix(b"/");
+        let has_folders = !self.site.is_explicit || self.alias.is_some() || self.index.is_some();
+        let route = match self.look(directory.filter(|d| !d.is_empty()).unwrap_or(path)) {
+            Found::Outside => Route::Forbidden(Why::Outside),
+            Found::File(file) if directory.is_none() => self.static_file(path, file)?,
+            Found::Absent | Found::File(_) => return None,
+            Found::Directory if !has_folders => return None,
+            Found::Directory if directory.is_none() => Route::Redirect(with_slash(path)),
+            Found::Directory => return Some(self.index_of(path)),
+        };
+        Some((route, None))
+    }
+
+    fn static_file(&self, path: &[u8], file: PathBuf) -> Option<Route> {
+        if !self.site.static_files || self.hides_file(path, &file) {
+            return None;
+        }
+        let refusal = self.refusal(path, &file, false);
+        Some(refusal.map_or_else(|| Route::Static(file), Route::Forbidden))
+    }
+
+    /// `directory` ends with a slash.
+    fn index_of(&self, directory: &[u8]) -> (Route, Option<Vec<u8>>) {
+        let mut why = Why::NoIndex;
+        let presets = INDEX.into_iter().filter(|_| self.index.is_none());
+        let names = presets.chain(self.index.into_iter().flatten().map(String::as_str));
+        for name in names {
+            let name = [directory, name.as_bytes()].concat();
+            let is_script = script_ends(&name).last() == Some(name.len());
+            if is_script && self.hides_script(&name) {
+                continue;
+            }
+            match self.look(&name) {
+                Found::File(file) if is_script => match self.refusal(&name, &file, true) {
+                    Some(refusal) => why = refusal,
+                    None => return (self.script(&name, b""), None),
+                },
+                Found::File(file) => match self.static_file(&name, file) {
+                    Some(Route::Forbidden(refusal)) => why = refusal,
+                    Some(route) => return (route, Some(name)),
+                    None => {}
+                },
+                Found::Outside if !is_script => why = Why::Outside,
+                Found::Outside | Found::Absent | Found::Directory => {}
+            }
+        }
+        (Route::Forbidden(why), None)
+    }
+
+    fn fall_back(&self) -> Route {
+        let controller = &self.site.controller;
+        match self.files.look(ROOT.folder, controller) {
+            Found::File(_) => self.script(controller, b""),
+            Found::Outside => Route::Forbidden(Why::Outside),
+            Found::Absent | Found::Directory => Route::NotFound,
+        }
+    }
+
+    fn script(&self, name: &[u8], path_info: &[u8]) -> Route {
+        let folder = self.elsewhere().map_or(&self.site.root, |folder| &folder.path);
+        let folder = folder.as_os_str().as_bytes();
+        let is_app = self.alias.is_none() && name == self.site.controller;
+        Route::Script(Script {
+            filename: [folder.strip_suffix(b"/").unwrap_or(folder), self.below(name)].concat(),
+            name: name.to_vec(),
+            path_info: path_info.to_vec(),
+            lane: if is_app { Lane::App } else { Lane::Script },
+            terms: Terms::default(),
+        })
+    }
+}
+
+/// The document root, where a path is not elsewhere.
+const ROOT: Alias = Alias { folder: 0, prefix_bytes: 0 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    /// A tree: names with a trailing slash are directories, `!` in front means outside.
+    struct Tree(HashMap<Vec<u8>, Found>);
+
+    impl Tree {
+        fn new(names: &[&str]) -> Tree {
+            let mut tree = HashMap::from([(b"/".to_vec(), Found::Directory)]);
+            for name in names {
+                let (found, name) = match name.strip_prefix('!') {
+                    Some(name) => (Found::Outside, name),
+                    None if name.ends_with('/') => (Found::Directory, name.trim_end_matches('/')),
+                    None => (Found::File(PathBuf::from(format!("/site{name}"))), *name),
+                };
+                tree.insert(name.as_bytes().to_vec(), found);
+            }
+            Tree(tree)
+        }
+    }
+
+    impl Files for Tree {
+        fn look(&self, _: usize, below: &[u8]) -> Found {
+            self.0.get(below).cloned().unwrap_or(Found::Absent)
+        }
+
+        fn name_of(&self, _: &Path) -> Option<Vec<u8>> {
+            None
+        }
+    }
+
+    fn site() -> Site {
+        Site {
+            root: "/site".into(),
+            controller: b"/index.php".to_vec(),
+            is_explicit: false,
+            static_files: true,
+            private: Private::default(),
+            terms: TermsOfPaths::default(),
+            locations: Locations::default(),
+            folders: Vec::new(),
+        }
+    }
+
+    const TREE: &[&str] = &[
+        "/index.php",
+        "/info.php",
+        "/style.css",
+        "/.env",
+        "/.git/",
+        "/.git/config",
+        "/.well-known/",
+        "/.well-known/acme",
+        "/dir/",
+        "/dir/index.php",
+        "/pages/",
+        "/pages/index.html",
+        "/empty/",
+        "/a.php.css",
+        "/lib.inc",
+        "/old.php~",
+        "/old.php.bak",
+        "/x.phtml",
+        "/up.PHP",
+        "/d.php/",
+        "/d.php/in.css",
+        "/d.php/run.php",
+        "!/out",
+        "!/out.php",
+        "/sp ace/",
+        "/.hidden.php",
+        "/r%",
+    ];
+
+    /// A route in short: `static /x`, `script NAME PATH_INFO lane`, `301 …` or a word.
+    fn short(route: &Route) -> String {
+        match route {
+            Route::Static(path) => format!("static {}", path.display()),
+            Route::Script(s) => {
+                let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+                assert_eq!(s.filename, [b"/site", &s.name[..]].concat());
+                format!("script {} {} {:?}", text(&s.name), text(&s.path_info), s.lane)
+            }
+            Route::Redirect(to) => format!("301 {to}"),
+            other => format!("{other:?}"),
+        }
+    }
+
+    fn check(site: &Site, files: &Tree, cases: &[(&str, &str)]) {
+        for (path, expected) in cases {
+            let route = short(&site.route(files, b"", path.as_bytes()).route);
+            assert!(route.starts_with(expected), "{path}: {route}, expected {expected}");
+        }
+    }
+
+    #[test]
+    fn the_routes_of_try_files() {
+        let app = "script /index.php  App";
+        check(
+            &site(),
+            &Tree::new(TREE),
+            &[
+                ("/", app),
+                ("/index.php", app),
+                ("/index.php/a/b", "script /index.php /a/b App"),
+                ("/index.php/a%20b", "script /index.php /a b App"),
+                ("/index.php/.x", "script /index.php /.x App"),
+                ("/info.php", "script /info.php  Script"),
+                ("/info.php/x.php/y", "script /info.php /x.php/y Script"),
+                ("/info.php/", "script /info.php / Script"),
+                ("/info.phpx", app),
+                ("/products/1", app),
+                ("/missing.php", app),
+                ("/missing.php/x", app),
+                ("/style.css", "static /site/style.css"),
+                ("/style.css/", app),
+                ("/%73tyle.css", "static /site/style.css"),
+                ("//style.css", "static /site/style.css"),
+                ("/dir/../style.css", "static /site/style.css"),
+                ("/dir/./../style.css", "static /site/style.css"),
+                ("/%2e%2e/style.css", "BadRequest"),
+                ("/..", "BadRequest"),
+                ("/dir/../../x", "BadRequest"),
+                ("/%00", "BadRequest"),
+                ("/%", "BadRequest"),
+                ("/%4", "BadRequest"),
+                ("/%zz", "BadRequest"),
+                ("", "BadRequest"),
+                ("relative", "BadRequest"),
+                ("/dir", "301 /dir/"),
+                ("//dir", "301 /dir/"),
+                ("/sp%20ace", "301 /sp%20ace/"),
+                ("/dir/", "script /dir/index.php  Script"),
+                ("/dir/.", "script /dir/index.php  Script"),
+                ("/dir/x/..", "script /dir/index.php  Script"),
+                ("/pages/", "static /site/pages/index.html"),
+                ("/empty/", "Forbidden"),
+                ("/r%25", "static /site/r%"),
+            ],
+        );
+    }
+
+    #[test]
+    fn what_is_never_served() {
+        let app = "script /index.php  App";
+        check(
+            &site(),
+            &Tree::new(TREE),
+            &[
+                ("/.env", app),
+                ("/.git", app),
+                ("/.git/config", app),
+                ("/%2egit/config", app),
+                ("/.hidden.php", app),
+                ("/.well-known/acme", "static /site/.well-known/acme"),
+                ("/.well-knownx", app),
+                ("/lib.inc", app),
+                ("/old.php~", app),
+                ("/old.php.bak", app),
+                ("/x.phtml", app),
+                ("/up.PHP", app),
+                ("/a.php.css", "static /site/a.php.css"),
+                ("/d.php/in.css", "static /site/d.php/in.css"),
+                ("/d.php/run.php/x", "script /d.php/run.php /x Script"),
+                ("/d.php", "301 /d.php/"),
+                ("/out", "Forbidden"),
+                ("/out.php", "Forbidden"),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_named_controller_takes_all_that_is_no_file() {
+        let site = Site { controller: b"/app.php".to_vec(), is_explicit: true, ..site() };
+        let app = "script /app.php  App";
+        let tree = ["/app.php", "/dir/", "/dir/index.php", "/index.php", "/style.css"];
+        check(
+            &site,
+            &Tree::new(&tree),
+            &[
+                ("/", app),
+                ("/dir", app),
+                ("/dir/", app),
+                ("/dir/index.php", "script /dir/index.php  Script"),
+                ("/index.php", "script /index.php  Script"),
+                ("/style.css", "static /site/style.css"),
+            ],
+        );
+    }
+
+    #[test]
+    fn without_controller_what_is_not_there_is_404() {
+        check(
+            &site(),
+            &Tree::new(&["/a.txt", "/x.php"]),
+            &[
+                ("/", "Forbidden"),
+                ("/b", "NotFound"),
+                ("/b.php", "NotFound"),
+                ("/a.txt", "static"),
+                ("/x.php", "script"),
+            ],
+        );
+    }
+
+    #[test]
+    fn static_files_can_be_off() {
+        let site = Site { static_files: false, ..site() };
+        check(
+            &site,
+            &Tree::new(TREE),
+            &[("/style.css", "script /index.php"), ("/pages/", "Forbidden")],
+        );
+    }
+}

@@ -1,0 +1,75 @@
+//! What holds for the requests of some paths besides what holds for all: pure.
+
+use super::private::glob;
+use samovar_config::Settings;
+use std::time::Duration;
+
+/// What holds for the requests of one path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Terms {
+    /// For how long a worker may run one of them; zero: for ever. `None`: as for all.
+    pub(crate) time: Option<Duration>,
+    /// Others are refused before it.
+    pub(crate) is_priority: bool,
+}
+
+/// Patterns of paths and what holds there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TermsOfPaths {
+    /// The longest first.
+    times: Vec<(Vec<u8>, Duration)>,
+    priority: Vec<Vec<u8>>,
+}
+
+impl TermsOfPaths {
+    pub(crate) fn new(settings: &Settings) -> TermsOfPaths {
+        let pairs = settings.timeouts.path.iter();
+        let mut times: Vec<_> =
+            pairs.map(|(pattern, time)| (pattern.clone().into_bytes(), *time)).collect();
+        times.sort_by_key(|(pattern, _)| std::cmp::Reverse(pattern.len()));
+        let priority = settings.limits.priority_paths.iter();
+        let priority = priority.map(|pattern| pattern.clone().into_bytes()).collect();
+        TermsOfPaths { times, priority }
+    }
+
+    /// What holds for `path`, which is decoded and normal.
+    pub(crate) fn of(&self, path: &[u8]) -> Terms {
+        let time = self.times.iter().find(|(pattern, _)| glob(pattern, path));
+        let is_priority = self.priority.iter().any(|pattern| glob(pattern, path));
+        Terms { time: time.map(|(_, time)| *time), is_priority }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_pattern_that_fits_holds() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut settings = Settings::defaults(folder.path()).expect("defaults");
+        for (pattern, seconds) in
+            [("/*", 5), ("/export/*", 600), ("/export/small*", 20), ("/events", 0), ("/?", 7)]
+        {
+            settings.timeouts.path.insert(pattern.to_owned(), Duration::from_secs(seconds));
+        }
+        settings.limits.priority_paths.push("/export*".to_owned());
+        let terms = TermsOfPaths::new(&settings);
+        for (path, seconds) in [
+            ("/", 5),
+            ("/a", 5),
+            ("/export", 5),
+            ("/export/", 600),
+            ("/export/a/b.csv", 600),
+            ("/export/small.csv", 20),
+            ("/events", 0),
+            ("/events/", 5),
+            ("/EXPORT/a", 5),
+        ] {
+            let is_priority = path.starts_with("/export");
+            let expected = Terms { time: Some(Duration::from_secs(seconds)), is_priority };
+            assert_eq!(terms.of(path.as_bytes()), expected, "{path}");
+        }
+        assert_eq!(TermsOfPaths::default().of(b"/"), Terms::default());
+    }
+}

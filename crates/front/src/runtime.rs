@@ -1,0 +1,17 @@
+//! What every stage stands on: the time, threads for files, numbers, the supervisor's ear, what a panic costs.
+//!
+//! Knows nothing of HTTP, of routes and of requests. Imports no other folder of this crate.
+
+pub(crate) mod bell;
+pub(crate) mod clock;
+pub(crate) mod counters;
+pub(crate) mod disk;
+pub(crate) mod link;
+pub(crate) mod memory;
+pub(crate) mod mishap;
+pub(crate) mod packing;
+pub(crate) mod scheduling;
+pub(crate) mod shed;
+pub(crate) mod threads;
+pub(crate) mod throttle;
+pub(crate) mod waker;

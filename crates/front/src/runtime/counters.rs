@@ -1,0 +1,114 @@
+//! Numbers about the front, for `samovar status` and metrics. Written by the front's thread only.
+
+use crate::runtime::shed::Shed;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One number. Only the front's thread changes it, so a load and a store do where a locked add would cost more.
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    pub(crate) fn add(&self, more: u64) {
+        self.0.store(self.get().wrapping_add(more), Ordering::Relaxed);
+    }
+
+    pub(crate) fn sub(&self, less: u64) {
+        self.0.store(self.get().saturating_sub(less), Ordering::Relaxed);
+    }
+
+    pub(crate) fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) requests: Count,
+    pub(crate) in_flight: Count,
+    pub(crate) queue_depth: Count,
+    pub(crate) slots_in_use: Count,
+    pub(crate) retries: Count,
+    pub(crate) connections: Count,
+    pub(crate) connections_accepted: Count,
+    pub(crate) responses_5xx: Count,
+    pub(crate) rejected: Count,
+    /// Of these, by reason.
+    pub(crate) shed: [Count; Shed::ALL.len()],
+    pub(crate) connections_refused: Count,
+    pub(crate) timeouts: Count,
+    pub(crate) after_timeouts: Count,
+    pub(crate) compressed: Count,
+    pub(crate) compressions_skipped: Count,
+    pub(crate) overrun_kills: Count,
+    pub(crate) panics: Count,
+}
+
+/// The numbers at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CountersSnapshot {
+    /// Requests whose head was parsed, static files included.
+    pub requests_total: u64,
+    /// Requests whose answer is not complete.
+    pub in_flight: u64,
+    /// Requests that wait for a worker. As of the last sweep.
+    pub queue_depth: u64,
+    /// Slots of the ring that are not free, background work included. As of the last sweep.
+    pub slots_in_use: u64,
+    /// Requests run again because their worker died.
+    pub retries_total: u64,
+    /// Open connections.
+    pub connections: u64,
+    /// Connections ever accepted.
+    pub connections_total: u64,
+    /// Answers with a status of 500 or above, whoever made them.
+    pub responses_5xx_total: u64,
+    /// 503: the request was refused, for whatever reason.
+    pub rejected_total: u64,
+    /// Of these, how many for which reason: in the order of [`Shed::ALL`].
+    pub shed_totals: [u64; Shed::ALL.len()],
+    /// Connections that were closed at once: their clients had enough.
+    pub connections_refused_total: u64,
+    /// 504: a worker gave no byte in time, or took too long for the whole request.
+    pub timeouts_total: u64,
+    /// Scripts that went on for too long after their client had its answer, or had gone.
+    pub after_timeouts_total: u64,
+    /// Answers that went out compressed.
+    pub compressed_total: u64,
+    /// Answers that went out as they were because too many others were being compressed.
+    pub compressions_skipped_total: u64,
+    /// Workers that were to be killed because a script did not end when its time was over.
+    pub overrun_kills_total: u64,
+    /// Requests that a bug of the front has ended: 500.
+    pub panics_total: u64,
+    /// Access log lines that were lost: the disk was slower than the clients, or full, or nobody read.
+    pub log_lines_lost_total: u64,
+}
+
+impl Counters {
+    pub(crate) fn snapshot(&self, log_lines_lost: u64) -> CountersSnapshot {
+        CountersSnapshot {
+            requests_total: self.requests.get(),
+            in_flight: self.in_flight.get(),
+            queue_depth: self.queue_depth.get(),
+            slots_in_use: self.slots_in_use.get(),
+            retries_total: self.retries.get(),
+            connections: self.connections.get(),
+            connections_total: self.connections_accepted.get(),
+            responses_5xx_total: self.responses_5xx.get(),
+            rejected_total: self.rejected.get(),
+            shed_totals: self.shed.each_ref().map(Count::get),
+            connections_refused_total: self.connections_refused.get(),
+            timeouts_total: self.timeouts.get(),
+            after_timeouts_total: self.after_timeouts.get(),
+            compressed_total: self.compressed.get(),
+            compressions_skipped_total: self.compressions_skipped.get(),
+            overrun_kills_total: self.overrun_kills.get(),
+            panics_total: self.panics.get(),
+            log_lines_lost_total: log_lines_lost,
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What a panic costs: a request, if it happened while one was served; the front, if it happened in what all need.
+//!
+//! A panic is a bug, and the hook that the binary installs has it in the log. What was being served unwinds: its slot,
+//! its place among the connections and its line in the log are given back by their owners' `Drop`.
+
+use crate::runtime::counters::Counters;
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+/// What `serving` comes to, or `sorry` if it panics.
+pub(crate) async fn guard<T>(
+    counters: &Counters,
+    serving: impl Future<Output = T>,
+    sorry: impl Fn() -> T,
+) -> T {
+    let mut serving = pin!(serving);
+    poll_fn(|cx| {
+        // Whatever was borrowed is given back while it unwinds; the future is not polled again.
+        catch_unwind(AssertUnwindSafe(|| serving.as_mut().poll(cx))).unwrap_or_else(|_| {
+            counters.panics.add(1);
+            counters.responses_5xx.add(1);
+            Poll::Ready(sorry())
+        })
+    })
+    .await
+}
+
+/// Says when a task that the front cannot do without has ended by a panic.
+#[derive(Debug, Default)]
+pub(crate) struct Essentials {
+    is_broken: Cell<bool>,
+    broke: Notify,
+}
+
+impl Essentials {
+    /// Spawns such a task on the runtime of this thread.
+    pub(crate) fn spawn(
+        self: &Rc<Self>,
+        task: impl Future<Output = ()> + 'static,
+    ) -> JoinHandle<()> {
+        let watch = Watch(Rc::clone(self));
+        tokio::task::spawn_local(async move {
+            let _watch = watch;
+            task.await;
+        })
+    }
+
+    /// Waits for the first that breaks.
+    pub(crate) async fn broken(&self) {
+        while !self.is_broken.get() {
+            self.broke.notified().await;
+        }
+    }
+}
+
+struct Watch(Rc<Essentials>);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.is_broken.set(true);
+            self.0.broke.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::runtime::{Builder, LocalOptions};
+
+    #[test]
+    fn an_essential_task_that_panics_is_noticed() {
+        let runtime = Builder::new_current_thread().build_local(LocalOptions::default());
+        runtime.expect("a runtime").block_on(async {
+            let essentials = Rc::new(Essentials::default());
+            drop(essentials.spawn(async {}).await);
+            assert!(!essentials.is_broken.get());
+            drop(essentials.spawn(async { panic!("as a test does") }).await);
+            essentials.broken().await;
+        });
+    }
+}

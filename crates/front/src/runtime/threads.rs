@@ -1,0 +1,107 @@
+//! Threads that the front's thread hands work to, because it would hold up everybody else.
+//!
+//! They are made when the front starts. The runtime's would be made when they are needed, and at a limit of processes
+//! their lack would end the server.
+
+use std::future::Future;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use tokio::sync::oneshot;
+
+type Task = Box<dyn FnOnce() + Send>;
+
+/// Threads for one kind of work.
+#[derive(Debug)]
+pub(crate) struct Threads {
+    tasks: Sender<Task>,
+}
+
+impl Threads {
+    /// Starts them; one is enough to go on with. `name`: of each of them.
+    pub(crate) fn start(name: &'static str, count: usize) -> io::Result<Threads> {
+        let (tasks, queue) = channel();
+        let queue = Arc::new(Mutex::new(queue));
+        for number in 0..count {
+            let queue = Arc::clone(&queue);
+            let thread = std::thread::Builder::new().name(name.into());
+            match thread.spawn(move || work(&queue)) {
+                Ok(_) => {}
+                Err(error) if number == 0 => return Err(error),
+                Err(error) => {
+                    tracing::warn!(
+                        %error,
+                        threads = number,
+                        kind = name,
+                        "fewer threads than usual (hint: raise the limit of processes)"
+                    );
+                    break;
+                }
+            }
+        }
+        Ok(Threads { tasks })
+    }
+
+    /// Has `work` done by one of the threads. Dropping the result does not stop it.
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> Job<T> {
+        let (tell, told) = oneshot::channel();
+        let task = move || {
+            // Nobody may wait for it any more.
+            let _ = tell.send(work());
+        };
+        // The threads live as long as `tasks`.
+        let _ = self.tasks.send(Box::new(task));
+        Job(told)
+    }
+}
+
+/// What a thread is doing.
+#[derive(Debug)]
+pub(crate) struct Job<T>(oneshot::Receiver<io::Result<T>>);
+
+impl<T> Future for Job<T> {
+    type Output = io::Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        let told = ready!(Pin::new(&mut self.0).poll(cx));
+        Poll::Ready(told.unwrap_or_else(|_| Err(io::Error::other("a thread's work broke off"))))
+    }
+}
+
+fn work(queue: &Mutex<Receiver<Task>>) {
+    loop {
+        let task = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(task) = task else { return };
+        // Whoever waits for it learns that it broke off; the thread is for others too.
+        if catch_unwind(AssertUnwindSafe(task)).is_err() {
+            tracing::error!("a thread's work panicked");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::runtime::Builder;
+
+    fn block_on<T>(future: impl Future<Output = T>) -> T {
+        Builder::new_current_thread().build().expect("a runtime").block_on(future)
+    }
+
+    #[test]
+    fn work_that_panics_costs_no_thread() {
+        const COUNT: usize = 2;
+        let threads = Threads::start("test", COUNT).expect("threads");
+        for _ in 0..2 * COUNT {
+            let broken = block_on(threads.run(|| -> io::Result<()> { panic!("as a test does") }));
+            assert!(broken.is_err());
+        }
+        assert_eq!(block_on(threads.run(|| Ok(7))).expect("a number"), 7);
+    }
+}

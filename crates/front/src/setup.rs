@@ -1,0 +1,152 @@
+//! By what a request is answered: the settings, and the site and routes that follow from them.
+//!
+//! A reload changes all of it at once. Imports `route`.
+
+use crate::route::cache::RouteCache;
+use crate::route::explain::Explained;
+use crate::route::files::DiskFiles;
+use crate::route::locations::Locations;
+use crate::route::private::Private;
+use crate::route::site::{Elsewhere, Site};
+use crate::route::terms::TermsOfPaths;
+use samovar_config::{AccessLog, Settings};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The script that answers what no file answers, where none is named: below the root.
+const INDEX: &str = "index.php";
+
+/// Why a front cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The document root is none.
+    #[error("cannot use `{path}` as document root: {source}\nhint: give an existing directory")]
+    Root {
+        /// The path that was given.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The front controller does not lie below the root.
+    #[error("the front controller `{0}` is not below the document root")]
+    Controller(PathBuf),
+    /// A location's error page cannot be read.
+    #[error(
+        "cannot read the error page `{path}`: {source}\nhint: the server's user must be able to read it"
+    )]
+    ErrorPage {
+        /// The file that was named.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The access log cannot be opened.
+    #[error(
+        "cannot open the access log `{path}`: {source}\nhint: its directory must exist and be writable"
+    )]
+    Log {
+        /// The path that was given.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A thread, descriptor or the like could not be had.
+    #[error("cannot start the front: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Settings that were found usable, with the site they name.
+#[derive(Clone, Debug)]
+pub struct ValidSettings {
+    pub(crate) settings: Settings,
+    site: Site,
+}
+
+impl ValidSettings {
+    /// Looks whether a front could serve by these settings.
+    pub fn new(settings: Settings) -> Result<ValidSettings, StartError> {
+        let site = site_of(&settings)?;
+        Ok(ValidSettings { settings, site })
+    }
+
+    pub(crate) fn into_setup(self) -> Setup {
+        let ValidSettings { settings, site } = self;
+        let routes = RouteCache::new(files_of(&site, &settings));
+        Setup { settings, site, routes }
+    }
+
+    /// What would be answered, and by which rules, for people.
+    pub fn explain(&self, host: &str, path: &str) -> Explained {
+        let files = files_of(&self.site, &self.settings);
+        Explained::new(&self.site, &files, host, path)
+    }
+}
+
+/// What a reload changes as a whole: a request is answered by the setup that it met.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) settings: Settings,
+    pub(crate) site: Site,
+    pub(crate) routes: RouteCache,
+}
+
+fn files_of(site: &Site, settings: &Settings) -> DiskFiles {
+    let elsewhere = site.folders.iter().map(|folder| folder.path.clone());
+    let folders = std::iter::once(site.root.clone()).chain(elsewhere);
+    DiskFiles::new(folders, &settings.link_targets)
+}
+
+fn site_of(settings: &Settings) -> Result<Site, StartError> {
+    let root = &settings.root;
+    let failed = |source| StartError::Root { path: root.clone(), source };
+    if !root.metadata().map_err(failed)?.is_dir() {
+        return Err(failed(io::ErrorKind::NotADirectory.into()));
+    }
+    let named = named_controller(settings);
+    let below = match named {
+        None => Path::new(INDEX),
+        Some(file) => file.strip_prefix(root).map_err(|_| StartError::Controller(file.into()))?,
+    };
+    let own = own_files(settings);
+    let private =
+        |folder: &Path| Private::new(folder, &settings.deny_files, &settings.allow_files, &own);
+    let (locations, folders) = Locations::new(settings)
+        .map_err(|(path, source)| StartError::ErrorPage { path, source })?;
+    let folders = folders.into_iter().map(|path| Elsewhere { private: private(&path), path });
+    Ok(Site {
+        root: root.clone(),
+        controller: [b"/", below.as_os_str().as_bytes()].concat(),
+        is_explicit: named.is_some(),
+        static_files: settings.static_files,
+        private: private(root),
+        terms: TermsOfPaths::new(settings),
+        locations,
+        folders: folders.collect(),
+    })
+}
+
+/// A front controller that is not the folder's index answers for folders too; for one that is, nginx's
+/// `try_files $uri $uri/ /index.php` says all.
+fn named_controller(settings: &Settings) -> Option<&Path> {
+    let controller = settings.front_controller.as_deref();
+    controller.filter(|controller| *controller != settings.root.join(INDEX))
+}
+
+/// What the server reads and writes itself, and serves to nobody.
+fn own_files(settings: &Settings) -> Vec<PathBuf> {
+    let logs = [&settings.access_log, &settings.insight.slow_log].map(|log| match log {
+        AccessLog::File(path) => Some(path),
+        AccessLog::Off | AccessLog::Stdout => None,
+    });
+    let files = [settings.config_file.as_ref(), settings.php_ini.as_ref()];
+    // SQLite has a log of changes and an index of it beside its file.
+    let history = settings.insight.store.iter().flat_map(|store| {
+        ["", "-wal", "-shm"].map(|end| {
+            let mut name = store.clone().into_os_string();
+            name.push(end);
+            PathBuf::from(name)
+        })
+    });
+    files.into_iter().chain(logs).flatten().cloned().chain(history).collect()
+}

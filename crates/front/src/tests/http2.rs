@@ -1,0 +1,400 @@
+//! HTTP/2 in frames: requests beside each other, and clients that are slow, greedy or rude.
+
+use super::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+/// `:status: 200` as the static table of RFC 7541 has it.
+const OK: u8 = 0x88;
+const BAD_REQUEST: u8 = 0x8c;
+
+/// A frame as it came.
+#[derive(Debug)]
+struct Frame {
+    kind: u8,
+    flags: u8,
+    stream: u32,
+    payload: Vec<u8>,
+}
+
+impl Frame {
+    fn ends(&self) -> bool {
+        matches!(self.kind, DATA | HEADERS) && self.flags & END_STREAM != 0
+    }
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// Each field as a literal that nobody remembers.
+fn fields(fields: &[(&str, &str)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (name, value) in fields {
+        out.push(0);
+        for text in [name, value] {
+            out.push(u8::try_from(text.len()).expect("short"));
+            out.extend_from_slice(text.as_bytes());
+        }
+    }
+    out
+}
+
+fn head(method: &str, path: &str) -> Vec<u8> {
+    let scheme = ("scheme", "http");
+    fields(&[
+        (":method", method),
+        (&format!(":{}", scheme.0), scheme.1),
+        (":authority", "test"),
+        (":path", path),
+    ])
+}
+
+impl Client {
+    /// Says that it speaks HTTP/2, and how many bytes of each answer it takes unasked.
+    fn begin(server: &Server, window: u32) -> Client {
+        let mut client = server.client();
+        client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+        client.send(&frame(SETTINGS, 0, 0, &[&[0, 4][..], &window.to_be_bytes()].concat()));
+        client
+    }
+
+    fn ask_for(&mut self, stream: u32, path: &str) {
+        self.send(&frame(HEADERS, END_STREAM | END_HEADERS, stream, &head("GET", path)));
+    }
+
+    /// The next frame; `None` at the connection's end.
+    fn frame(&mut self) -> Option<Frame> {
+        let header = self.take(9);
+        let [a, b, c, kind, flags, stream @ ..] = <[u8; 9]>::try_from(header).ok()?;
+        let payload = self.take(u32::from_be_bytes([0, a, b, c]) as usize);
+        Some(Frame { kind, flags, stream: u32::from_be_bytes(stream), payload })
+    }
+
+    /// The next frame of a kind.
+    fn of_kind(&mut self, kind: u8) -> Frame {
+        loop {
+            let frame = self.frame().expect("such a frame before the end");
+            if frame.kind == kind {
+                return frame;
+            }
+        }
+    }
+
+    /// Status byte and body of the answer on a stream; windows are opened.
+    fn answer(&mut self, stream: u32) -> (u8, Vec<u8>) {
+        let (mut status, mut body) = (0, Vec::new());
+        loop {
+            let frame = self.frame().expect("all of an answer");
+            assert!(frame.kind != RST_STREAM, "{frame:?}");
+            if frame.stream != stream {
+                continue;
+            }
+            let ends = frame.ends();
+            match frame.kind {
+                HEADERS => status = frame.payload.iter().copied().find(|b| *b >= 0x80).unwrap_or(0),
+                DATA => {
+                    let more = (frame.payload.len() as u32).to_be_bytes();
+                    if !ends && !frame.payload.is_empty() {
+                        self.send(&self::frame(WINDOW_UPDATE, 0, 0, &more));
+                        self.send(&self::frame(WINDOW_UPDATE, 0, stream, &more));
+                    }
+                    body.extend_from_slice(&frame.payload);
+                }
+                _ => {}
+            }
+            if ends {
+                return (status, body);
+            }
+        }
+    }
+
+    /// Reads to the connection's end; whether it said goodbye.
+    fn goodbye(&mut self) -> bool {
+        let mut has_said = false;
+        while let Some(frame) = self.frame() {
+            has_said |= frame.kind == GOAWAY;
+        }
+        has_said
+    }
+}
+
+fn echo() -> Server {
+    Server::new().work(|job| {
+        let said = [job.field("protocol"), job.field("target"), job.headers["host"].clone()];
+        job.answer(&said.join(" "))
+    })
+}
+
+#[test]
+fn requests_beside_each_other() {
+    let server = echo().work(|job| job.answer("second worker"));
+    let mut client = Client::begin(&server, 65_535);
+    for stream in [1, 3, 5, 7, 9] {
+        client.ask_for(stream, "/a?b");
+    }
+    let mut done = 0;
+    while done < 5 {
+        let frame = client.frame().expect("answers");
+        if frame.kind == DATA {
+            let text = String::from_utf8(frame.payload.clone()).expect("text");
+            assert!(matches!(text.as_str(), "HTTP/2.0 /a?b test" | "second worker" | ""), "{text}");
+        }
+        done += usize::from(frame.ends());
+    }
+    until("no request is open", || server.handle.counters().in_flight == 0);
+    assert_eq!(server.handle.counters().requests_total, 5);
+}
+
+#[test]
+fn bodies_both_ways() {
+    let server = Server::new().work(|job| {
+        let body = job.body().expect("a body");
+        job.head(200, "");
+        job.write(&body);
+        After::Finish
+    });
+    let mut client = Client::begin(&server, 1_000);
+    client.send(&frame(HEADERS, END_HEADERS, 1, &head("POST", "/")));
+    let body = pattern(40_000);
+    for (index, piece) in body.chunks(10_000).enumerate() {
+        client.send(&frame(DATA, if index == 3 { END_STREAM } else { 0 }, 1, piece));
+    }
+    let (status, found) = client.answer(1);
+    assert_eq!(status, OK);
+    assert!(found == body, "{} bytes", found.len());
+}
+
+/// `413`, as the code of RFC 7541 has it.
+const TOO_LARGE: &[u8] = &[0x68, 0x2c, 0xff];
+
+#[test]
+fn a_body_that_is_too_large_is_refused_before_it_has_come() {
+    let server = Server::with(4, |o| o.limits.body_bytes_max = 1_000);
+    // Of a connection's second answer the status may be a number in a table.
+    for (stream, length) in [(1, Some("1001")), (3, None)] {
+        let mut client = Client::begin(&server, 65_535);
+        let more = length.map_or(vec![], |length| fields(&[("content-length", length)]));
+        client.send(&frame(HEADERS, END_HEADERS, stream, &[head("POST", "/"), more].concat()));
+        client.send(&frame(DATA, 0, stream, &[b'x'; 1001]));
+        let answer = client.of_kind(HEADERS);
+        let is_refused = memchr::memmem::find(&answer.payload, TOO_LARGE).is_some();
+        assert!(answer.stream == stream && is_refused, "{answer:?}");
+    }
+}
+
+#[test]
+fn who_claims_two_hosts_or_two_lengths_is_refused() {
+    let server = echo();
+    let mut client = Client::begin(&server, 65_535);
+    let cases: [(&[(&str, &str)], u8); 5] = [
+        (&[("host", "test")], OK),
+        (&[("host", "TEST")], OK),
+        (&[("host", "other")], BAD_REQUEST),
+        (&[("host", "test"), ("host", "other")], BAD_REQUEST),
+        (&[("content-length", "0"), ("content-length", "0")], BAD_REQUEST),
+    ];
+    for (index, (more, expected)) in cases.iter().enumerate() {
+        let stream = 2 * index as u32 + 1;
+        let head = [head("GET", "/"), fields(more)].concat();
+        client.send(&frame(HEADERS, END_STREAM | END_HEADERS, stream, &head));
+        assert_eq!(client.answer(stream).0, *expected, "{more:?}");
+    }
+}
+
+/// What HTTP/1.1 would read as something else: each ends its stream or its connection, and reaches no worker.
+#[test]
+fn what_would_be_smuggled_by_a_downgrade_reaches_nobody() {
+    let server = Server::new();
+    let heads: [&[(&str, &str)]; 9] = [
+        &[("transfer-encoding", "chunked")],
+        &[("connection", "close")],
+        &[("keep-alive", "1")],
+        &[("proxy-connection", "x")],
+        &[("upgrade", "h2c")],
+        &[("te", "gzip")],
+        &[("x\r\nhost", "evil")],
+        &[("x", "a\r\nhost: evil")],
+        &[("Upper", "x")],
+    ];
+    for more in heads {
+        let mut client = Client::begin(&server, 65_535);
+        let head = [head("GET", "/"), fields(more)].concat();
+        client.send(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &head));
+        let refused = loop {
+            let Some(frame) = client.frame() else { break true };
+            match frame.kind {
+                RST_STREAM | GOAWAY => break true,
+                HEADERS => break frame.payload.contains(&BAD_REQUEST),
+                _ => {}
+            }
+        };
+        assert!(refused, "{more:?}");
+    }
+    for length in ["3", "1"] {
+        let mut client = Client::begin(&server, 65_535);
+        let head = [head("POST", "/"), fields(&[("content-length", length)])].concat();
+        client.send(&frame(HEADERS, END_HEADERS, 1, &head));
+        client.send(&frame(DATA, END_STREAM, 1, b"ab"));
+        let mut ends = std::iter::from_fn(|| client.frame());
+        let is_refused = |f: Frame| {
+            matches!(f.kind, RST_STREAM | GOAWAY)
+                || (f.kind == HEADERS && f.payload.contains(&BAD_REQUEST))
+        };
+        assert!(ends.any(is_refused), "a length of {length}");
+    }
+}
+
+/// The worker is done long before its client opens a window, and the client is not waited for for ever.
+#[test]
+fn a_client_that_opens_no_window() {
+    let ends = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&ends);
+    let change = |o: &mut Settings| o.timeouts.write = Duration::from_millis(300);
+    let server = Server::with(4, change).work(move |job| {
+        if job.field("target") == "/long" {
+            job.head(200, "");
+            for piece in pattern(3_000_000).chunks(50_000) {
+                job.write(piece);
+            }
+            count.fetch_add(1, Ordering::SeqCst);
+            return After::Finish;
+        }
+        job.answer("ok")
+    });
+    let mut client = Client::begin(&server, 0);
+    client.ask_for(1, "/long");
+    assert_eq!(client.of_kind(HEADERS).stream, 1);
+    until("the worker is done", || ends.load(Ordering::SeqCst) == 1);
+    assert_eq!(client.of_kind(RST_STREAM).stream, 1);
+    until("nothing is open", || server.handle.counters().in_flight == 0);
+    // The others of the same connection go on.
+    client.send(&frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 255, 255]));
+    client.ask_for(3, "/");
+    assert_eq!(client.answer(3), (OK, b"ok".to_vec()));
+}
+
+#[test]
+fn requests_that_are_taken_back_at_once_end_the_connection() {
+    let server = echo();
+    let mut client = Client::begin(&server, 65_535);
+    let mut rounds = 0;
+    for stream in (1..4000u32).step_by(2) {
+        let asked = frame(HEADERS, END_STREAM | END_HEADERS, stream, &head("GET", "/"));
+        let back = frame(RST_STREAM, 0, stream, &8u32.to_be_bytes());
+        if client.stream.write_all(&[asked, back].concat()).is_err() {
+            break;
+        }
+        rounds += 1;
+    }
+    client.goodbye();
+    assert!(rounds < 2000 || !client.more(), "it is still open");
+    assert!(server.handle.counters().requests_total <= 500);
+    assert_eq!(server.get("/").status, 200, "others are served");
+    until("nothing is open", || server.handle.counters().in_flight == 0);
+}
+
+#[test]
+fn a_head_that_never_ends() {
+    let change = |o: &mut Settings| o.timeouts.header = Duration::from_millis(200);
+    let server = Server::with(4, change);
+    let mut client = Client::begin(&server, 65_535);
+    client.send(&frame(HEADERS, END_STREAM, 1, &head("GET", "/")));
+    client.goodbye();
+    until("it is gone", || server.handle.counters().connections == 0);
+    let mut client = Client::begin(&server, 65_535);
+    let head = head("GET", "/");
+    for _ in 0..2000 {
+        // No limit of hyper's counts these.
+        let more = frame(9, 0, 1, &head);
+        if client.stream.write_all(&more).is_err() {
+            break;
+        }
+    }
+    client.goodbye();
+}
+
+#[test]
+fn an_idle_connection_is_told_to_leave() {
+    let change = |o: &mut Settings| o.timeouts.idle = Duration::from_millis(300);
+    let server = Server::with(4, change).work(|job| job.answer("ok"));
+    let mut client = Client::begin(&server, 65_535);
+    client.ask_for(1, "/");
+    assert_eq!(client.answer(1), (OK, b"ok".to_vec()));
+    client.of_kind(GOAWAY);
+    client.stream.shutdown(std::net::Shutdown::Write).expect("it is open");
+    client.goodbye();
+    until("it is gone", || server.handle.counters().connections == 0);
+}
+
+#[test]
+fn a_drain_finishes_what_has_begun() {
+    let (go, wait) = channel::<()>();
+    let wait = Mutex::new(wait);
+    let mut server = Server::new().work(move |job| {
+        wait.lock().unwrap().recv_timeout(WATCHDOG).expect("the test says when");
+        job.answer("late")
+    });
+    let mut client = Client::begin(&server, 65_535);
+    client.ask_for(1, "/");
+    until("it runs", || server.handle.counters().in_flight == 1);
+    server.handle.drain();
+    client.of_kind(GOAWAY);
+    // hyper asks whether the client has understood before it names the last request.
+    client.send(&frame(6, 1, 0, &[0x0b, 0x7b, 0xa2, 0xf0, 0x8b, 0x9b, 0xfe, 0x54]));
+    go.send(()).expect("a worker waits");
+    assert_eq!(client.answer(1), (OK, b"late".to_vec()));
+    drop(client);
+    server.stop();
+}
+
+/// A declared length is met, and the script goes on: the client has its answer.
+#[test]
+fn the_end_of_an_answer_is_not_that_of_its_script() {
+    let (go, wait) = channel::<()>();
+    let wait = Mutex::new(wait);
+    let server = Server::new().work(move |job| {
+        job.head(200, "Content-Length: 4\n");
+        job.write(b"done");
+        job.flush();
+        wait.lock().unwrap().recv_timeout(WATCHDOG).expect("the client has its answer");
+        After::Finish
+    });
+    let mut client = Client::begin(&server, 65_535);
+    client.ask_for(1, "/");
+    assert_eq!(client.answer(1), (OK, b"done".to_vec()));
+    go.send(()).expect("the worker waits");
+}
+
+#[test]
+fn a_client_that_takes_its_request_back_frees_the_slot() {
+    let (said, gone) = channel();
+    let server = Server::new().work(move |job| {
+        job.head(200, "");
+        while job.write(b"again") && job.flush() {}
+        said.send(()).expect("the test waits");
+        After::Finish
+    });
+    let mut client = Client::begin(&server, 65_535);
+    client.ask_for(1, "/");
+    client.of_kind(DATA);
+    client.send(&frame(RST_STREAM, 0, 1, &8u32.to_be_bytes()));
+    gone.recv_timeout(WATCHDOG).expect("the worker is told");
+    until("nothing is open", || server.handle.counters().in_flight == 0);
+}
+
+#[test]
+fn it_can_be_off() {
+    let server = Server::with(4, |o| o.http2 = false).work(|job| job.answer("ok"));
+    let mut client = Client::begin(&server, 65_535);
+    assert!(client.rest().starts_with("HTTP/1.1 400"));
+    assert_eq!(server.get("/").text(), "ok");
+}

@@ -1,0 +1,178 @@
+//! accept: what TLS listeners speak with: certificates, tickets, the authorities of clients.
+//!
+//! `files` reads what the settings name, `chooser` picks a certificate by the name that a client asks for, `client` is
+//! what PHP is told of a client's own. Knows no connection; imports no other folder of this crate.
+
+mod chooser;
+pub(crate) mod client;
+mod failure;
+mod files;
+
+use chooser::Chooser;
+pub use failure::TlsError;
+use files::{Files, Stamp};
+use rustls::ServerConfig;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::server::{ProducesTickets, WebPkiClientVerifier};
+use rustls::version::{TLS12, TLS13};
+use samovar_config::{ClientCertificates, Settings, TlsVersion};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What clients may choose after the handshake, the first being ours.
+const ALPN_HTTP2: &[u8] = b"h2";
+const ALPN_HTTP1: &[&[u8]] = &[b"http/1.1", b"http/1.0"];
+
+/// What all TLS listeners speak with; it can be changed while they do.
+pub struct Tls {
+    provider: Arc<CryptoProvider>,
+    /// Kept when certificates change, so that clients can resume.
+    tickets: Arc<dyn ProducesTickets>,
+    current: Mutex<Current>,
+}
+
+struct Current {
+    settings: samovar_config::Tls,
+    has_http2: bool,
+    config: Arc<ServerConfig>,
+    stamp: Stamp,
+    /// Files that have changed and cannot be used: said once.
+    refused: Option<Stamp>,
+}
+
+/// What one connection uses.
+#[derive(Clone, Debug)]
+pub(crate) struct Session {
+    pub(crate) config: Arc<ServerConfig>,
+    /// Clients are asked for a certificate.
+    pub(crate) asks_client: bool,
+}
+
+/// Certificates that have been read, and wait to be used.
+pub struct Prepared(Current);
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tls").finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Prepared").finish_non_exhaustive()
+    }
+}
+
+impl Tls {
+    /// Reads what `settings` name; `None`: nothing speaks TLS.
+    pub fn load(settings: &Settings) -> Result<Option<Arc<Tls>>, TlsError> {
+        if settings.tls.certificates.is_empty() {
+            return Ok(None);
+        }
+        let provider = Arc::new(ring::default_provider());
+        // It draws new keys every six hours, and knows the last ones.
+        let tickets = ring::Ticketer::new().map_err(|e| TlsError::Refused(e.to_string()))?;
+        let current = read(&settings.tls, settings.http2, &provider, &tickets)?;
+        Ok(Some(Arc::new(Tls { provider, tickets, current: Mutex::new(current) })))
+    }
+
+    /// Reads the files anew, by other settings.
+    pub fn prepare(&self, settings: &Settings) -> Result<Prepared, TlsError> {
+        read(&settings.tls, settings.http2, &self.provider, &self.tickets).map(Prepared)
+    }
+
+    /// New connections get these from now on.
+    pub fn install(&self, prepared: Prepared) {
+        *self.current() = prepared.0;
+    }
+
+    /// Looks whether files have changed, and uses them if so. What was wrong with them is told once.
+    pub(crate) fn refresh(&self) -> Result<bool, TlsError> {
+        let (settings, has_http2, old, refused) = {
+            let current = self.current();
+            (
+                current.settings.clone(),
+                current.has_http2,
+                current.stamp.clone(),
+                current.refused.clone(),
+            )
+        };
+        let stamp = Stamp::of(&settings);
+        if stamp == old || Some(&stamp) == refused.as_ref() {
+            return Ok(false);
+        }
+        match read(&settings, has_http2, &self.provider, &self.tickets) {
+            Ok(read) => {
+                let mut current = self.current();
+                // A reload may have come between.
+                if current.stamp == old {
+                    *current = read;
+                }
+                Ok(true)
+            }
+            Err(error) => {
+                self.current().refused = Some(stamp);
+                Err(error)
+            }
+        }
+    }
+
+    /// What a connection that begins now is to use.
+    pub(crate) fn session(&self) -> Session {
+        let current = self.current();
+        Session {
+            config: Arc::clone(&current.config),
+            asks_client: current.settings.client_ca.is_some(),
+        }
+    }
+
+    fn current(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn read(
+    settings: &samovar_config::Tls,
+    has_http2: bool,
+    provider: &Arc<CryptoProvider>,
+    tickets: &Arc<dyn ProducesTickets>,
+) -> Result<Current, TlsError> {
+    // Before the files are read: what changes meanwhile is seen the next time.
+    let stamp = Stamp::of(settings);
+    let files = Files::read(settings, provider)?;
+    let versions: &[_] = match settings.min_version {
+        TlsVersion::Tls12 => &[&TLS13, &TLS12],
+        TlsVersion::Tls13 => &[&TLS13],
+    };
+    let refused = |error: &dyn std::fmt::Display| TlsError::Refused(error.to_string());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(provider))
+        .with_protocol_versions(versions)
+        .map_err(|e| refused(&e))?;
+    let builder = match files.authorities {
+        None => builder.with_no_client_auth(),
+        Some(roots) => {
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+            let verifier = match settings.client_certificates {
+                ClientCertificates::Optional => verifier.allow_unauthenticated(),
+                ClientCertificates::Required => verifier,
+            };
+            builder.with_client_cert_verifier(verifier.build().map_err(|e| refused(&e))?)
+        }
+    };
+    let mut config = builder.with_cert_resolver(Arc::new(Chooser::new(files.certificates)));
+    let first = has_http2.then_some(&ALPN_HTTP2);
+    let names = first.into_iter().chain(ALPN_HTTP1);
+    config.alpn_protocols = names.map(|name| name.to_vec()).collect();
+    // A ticket stands for the client's certificate, too: with other authorities nobody resumes.
+    config.ticketer = match settings.client_ca {
+        None => Arc::clone(tickets),
+        Some(_) => ring::Ticketer::new().map_err(|e| refused(&e))?,
+    };
+    let settings = settings.clone();
+    Ok(Current { settings, has_http2, config: Arc::new(config), stamp, refused: None })
+}
+
+/// Whether HTTP/2 was agreed upon in a handshake.
+pub(crate) fn is_http2(protocol: Option<&[u8]>) -> bool {
+    protocol == Some(ALPN_HTTP2)
+}

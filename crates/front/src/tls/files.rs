@@ -1,0 +1,164 @@
+//! Certificates, keys and the like, as they lie in files.
+
+use super::chooser::Certificate;
+use super::failure::TlsError;
+use rustls::RootCertStore;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Most bytes of one file that are read.
+const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+const PEM_HINT: &str =
+    "PEM files have lines such as -----BEGIN CERTIFICATE-----, the server's own certificate first";
+const KEY_HINT: &str = "the key stands in the certificate's file, beside it with the extension `.key` or as \
+                        `privkey.pem`, or is named in `tls.keys`";
+const RIGHTS_HINT: &str =
+    "the user that the server becomes must be able to read it, if it is to be read again";
+
+/// What the files hold.
+pub(super) struct Files {
+    pub(super) certificates: Vec<Certificate>,
+    /// Whose certificates clients may show.
+    pub(super) authorities: Option<RootCertStore>,
+}
+
+/// What tells that files have changed: of each its inode, size and time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stamp(Vec<Option<(u64, u64, i64, i64)>>);
+
+impl Stamp {
+    pub(super) fn of(settings: &samovar_config::Tls) -> Stamp {
+        let of = |path: &Path| {
+            let found = fs::metadata(path).ok()?;
+            Some((found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
+        };
+        let mut stamps: Vec<_> = settings.client_ca.iter().map(|path| of(path)).collect();
+        for (index, path) in settings.certificates.iter().enumerate() {
+            stamps.push(of(path));
+            stamps.push(of(&with_extension(path, "ocsp")));
+            match settings.keys.get(index) {
+                Some(key) => stamps.push(of(key)),
+                None => stamps.extend(key_places(path).map(|path| of(&path))),
+            }
+        }
+        Stamp(stamps)
+    }
+}
+
+impl Files {
+    pub(super) fn read(
+        settings: &samovar_config::Tls,
+        provider: &CryptoProvider,
+    ) -> Result<Files, TlsError> {
+        let keys = settings.keys.iter().map(Some).chain(std::iter::repeat(None));
+        let pairs = settings.certificates.iter().zip(keys);
+        let certificates = pairs.map(|(path, key)| certificate(path, key, provider));
+        Ok(Files {
+            certificates: certificates.collect::<Result<_, _>>()?,
+            authorities: settings.client_ca.as_deref().map(authorities).transpose()?,
+        })
+    }
+}
+
+fn certificate(
+    path: &Path,
+    key: Option<&PathBuf>,
+    provider: &CryptoProvider,
+) -> Result<Certificate, TlsError> {
+    let text = contents(path, PEM_HINT)?;
+    let chain = chain(path, &text)?;
+    let key = match key {
+        Some(path) => private_key(path, &contents(path, KEY_HINT)?)?,
+        None => find_key(path, &text)?,
+    };
+    let mut certified = CertifiedKey::from_der(chain, key, provider).map_err(|error| {
+        unusable(path, error, "the key is that of the file's first certificate")
+    })?;
+    certified.ocsp = optional(&with_extension(path, "ocsp"))?;
+    Certificate::new(certified).map_err(|what| unusable(path, what, PEM_HINT))
+}
+
+fn chain(path: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
+    let chain = chain.map_err(|error| unusable(path, error, PEM_HINT))?;
+    if chain.is_empty() {
+        return Err(unusable(path, "it holds no certificate", PEM_HINT));
+    }
+    Ok(chain)
+}
+
+fn private_key(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_slice(text)
+        .map_err(|error| unusable(path, format!("it holds no key ({error})"), KEY_HINT))
+}
+
+/// In the certificate's file, else where others put it.
+fn find_key(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError> {
+    if let Ok(key) = PrivateKeyDer::from_pem_slice(text) {
+        return Ok(key);
+    }
+    let found = key_places(path).find(|place| fs::symlink_metadata(place).is_ok());
+    match found {
+        Some(place) => private_key(&place, &contents(&place, KEY_HINT)?),
+        None => Err(unusable(path, "no key is found for it", KEY_HINT)),
+    }
+}
+
+fn key_places(path: &Path) -> impl Iterator<Item = PathBuf> {
+    [path.with_extension("key"), path.with_file_name("privkey.pem")].into_iter()
+}
+
+fn with_extension(path: &Path, extension: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(extension);
+    name.into()
+}
+
+fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
+    let hint = "`tls.client_ca` takes a PEM file with certificates of authorities";
+    let mut roots = RootCertStore::empty();
+    for certificate in chain(path, &contents(path, hint)?)? {
+        roots.add(certificate).map_err(|error| unusable(path, error, hint))?;
+    }
+    Ok(roots)
+}
+
+/// `None`: there is no such file, or an empty one.
+fn optional(path: &Path) -> Result<Option<Vec<u8>>, TlsError> {
+    match contents(path, "remove it, or make it readable") {
+        Ok(bytes) => Ok((!bytes.is_empty()).then_some(bytes)),
+        Err(TlsError::Unreadable { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn contents(path: &Path, hint: &'static str) -> Result<Vec<u8>, TlsError> {
+    let failed = |source: io::Error| {
+        let is_right = source.kind() == io::ErrorKind::PermissionDenied;
+        let hint = if is_right { RIGHTS_HINT } else { hint };
+        TlsError::Unreadable { path: path.to_owned(), source, hint }
+    };
+    let found = fs::metadata(path).map_err(failed)?;
+    // A pipe would be waited for.
+    if !found.is_file() || found.len() > FILE_BYTES_MAX {
+        return Err(unusable(path, "it is no file, or a very large one", hint));
+    }
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).map_err(failed)?;
+    file.take(FILE_BYTES_MAX).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
+fn unusable(path: &Path, what: impl std::fmt::Display, hint: &'static str) -> TlsError {
+    TlsError::Unusable { path: path.to_owned(), what: what.to_string(), hint }
+}

@@ -1,0 +1,39 @@
+//! What the thread that adds up costs: batches in, ns for each request out
+//! (`cargo run --release -p samovar-insight --example cost`).
+
+use samovar_insight::{Aggregate, Batch, Finished, Limits, Model, Numbers};
+use std::time::Instant;
+
+const ROUNDS: u32 = 5;
+const BATCHES: u64 = 4_000;
+const BATCH: u64 = 256;
+
+fn main() {
+    let limits = Limits { routes_max: 1_000, slow_ns: 1_000_000_000 };
+    let mut figures = Aggregate::new(limits);
+    let mut batch = Batch::default();
+    for n in 0..BATCH {
+        let numbers = Numbers {
+            status: 200,
+            worker: 77,
+            model: Model::Resident,
+            wall_ns: 300_000 + n * 977,
+            queue_ns: 90_000 + n * 331,
+            run_ns: 9_000,
+            cpu_ns: 4_000 + n * 13,
+            ..Numbers::default()
+        };
+        let id = "0123456789abcdef0123456789abcdef";
+        let finished = Finished { numbers, method: "GET", path: "/", ..Finished::default() };
+        batch.put(&Finished { script: "/index.php", id, ..finished });
+    }
+    for round in 1..=ROUNDS {
+        let begin = Instant::now();
+        for n in 0..BATCHES {
+            figures.take(&batch, 1_000_000 + n / 500);
+        }
+        let ns = begin.elapsed().as_nanos() / u128::from(BATCHES * BATCH);
+        println!("round {round}: {ns} ns for each request");
+    }
+    println!("{} requests were added up", figures.total().requests);
+}

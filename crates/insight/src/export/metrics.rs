@@ -1,0 +1,309 @@
+//! The aggregate as metrics, with Prometheus' names and units.
+
+use crate::aggregate::Aggregate;
+use crate::export::exposition::{Buckets, Exemplar, Families, Kind};
+use crate::finished::{End, Model};
+use crate::histogram::Histogram;
+use crate::route::{Costs, RouteFigures};
+use crate::sink::{Fate, Tally};
+use crate::sources::SourceFigures;
+use crate::store::EventKind;
+use std::sync::Arc;
+
+const NS_PER_S: f64 = 1e9;
+/// Bounds of the histograms: half a millisecond to ten seconds.
+const BOUNDS_NS: [u64; 14] = {
+    const MS: u64 = 1_000_000;
+    const TENTHS: [u64; 14] =
+        [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000];
+    let mut bounds = TENTHS;
+    let mut at = 0;
+    while at < bounds.len() {
+        bounds[at] = TENTHS[at] * MS / 10;
+        at += 1;
+    }
+    bounds
+};
+
+/// A counter of routes: its name, its help, its value.
+type RouteCounter = (&'static str, &'static str, fn(&Costs) -> f64);
+
+const ROUTE_COUNTERS: &[RouteCounter] = &[
+    ("samovar_request_cpu_seconds", "CPU time of workers, rollbacks included.", |c| {
+        seconds(c.cpu.sum_ns())
+    }),
+    ("samovar_request_queue_seconds", "Time that requests waited for a worker.", |c| {
+        seconds(c.queue.sum_ns())
+    }),
+    ("samovar_request_run_seconds", "Time that requests were in a worker.", |c| seconds(c.run_ns)),
+    ("samovar_request_body_bytes", "Bodies of requests.", |c| c.bytes_in as f64),
+    ("samovar_response_body_bytes", "Bodies of answers.", |c| c.bytes_out as f64),
+    ("samovar_request_retries", "Runs after the first, because workers died.", |c| {
+        c.retries as f64
+    }),
+];
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / NS_PER_S
+}
+
+/// Writes all families; `lost` are requests that never reached the aggregate.
+pub fn metrics(figures: &Aggregate, lost: u64, page: &mut dyn Families) {
+    requests(figures, page);
+    durations(figures, page);
+    for (name, help, value) in ROUTE_COUNTERS {
+        page.family(name, Kind::Counter, help);
+        for (route, found) in figures.routes() {
+            page.sample(&[("route", route)], value(&found.costs));
+        }
+    }
+    waits(figures, page);
+    timers(figures, page);
+    models(figures, page);
+    sources(figures, page);
+    itself(figures, lost, page);
+}
+
+fn requests(figures: &Aggregate, page: &mut dyn Families) {
+    const CLASSES: [&str; 6] = ["other", "1xx", "2xx", "3xx", "4xx", "5xx"];
+    page.family("samovar_http_requests", Kind::Counter, "Requests by route and class of status.");
+    for (route, found) in figures.routes() {
+        for (class, count) in CLASSES.iter().zip(found.costs.by_class).filter(|(_, n)| *n > 0) {
+            page.sample(&[("route", route), ("class", class)], count as f64);
+        }
+    }
+    page.family("samovar_requests_ended", Kind::Counter, "Requests by how they ended.");
+    let total = figures.total();
+    for end in End::ALL {
+        page.sample(&[("end", end.name())], total.by_end[end as usize] as f64);
+    }
+}
+
+fn durations(figures: &Aggregate, page: &mut dyn Families) {
+    const HELP: &str = "From a request's head to the last byte of its answer.";
+    page.family("samovar_http_request_duration_seconds", Kind::Histogram, HELP);
+    for (route, found) in figures.routes() {
+        let exemplar = exemplar(found);
+        histogram(&[("route", route)], &found.costs.wall, exemplar.as_ref(), page);
+    }
+    let total = figures.total();
+    for (name, help, of) in [
+        ("samovar_queue_duration_seconds", "How long requests waited for a worker.", &total.queue),
+        (
+            "samovar_cpu_duration_seconds",
+            "CPU time of a request, the rollback before it included.",
+            &total.cpu,
+        ),
+        ("samovar_waiting_duration_seconds", "How long PHP waited in a request.", &total.waiting),
+    ] {
+        page.family(name, Kind::Histogram, help);
+        histogram(&[], of, None, page);
+    }
+}
+
+fn exemplar(route: &RouteFigures) -> Option<Exemplar> {
+    let numbers = route.traced()?;
+    let trace_id = format!("{:032x}", u128::from_be_bytes(numbers.trace_id));
+    let at = numbers.began_unix_us as f64 / 1e6;
+    Some(Exemplar { trace_id, value: seconds(numbers.wall_ns), at })
+}
+
+fn histogram(
+    labels: &[(&str, &str)],
+    times: &Histogram,
+    exemplar: Option<&Exemplar>,
+    page: &mut dyn Families,
+) {
+    page.buckets(
+        labels,
+        &Buckets {
+            bounds: &BOUNDS_NS.map(seconds),
+            cumulative: &times.cumulative(&BOUNDS_NS),
+            count: times.count(),
+            sum: seconds(times.sum_ns()),
+            exemplar,
+        },
+    );
+}
+
+fn waits(figures: &Aggregate, page: &mut dyn Families) {
+    page.family("samovar_wait_seconds", Kind::Counter, "Time that PHP waited, by what for.");
+    for (route, found) in figures.routes() {
+        for (kind, peer, wait) in found.waits() {
+            page.sample(&[("route", route), ("kind", kind), ("peer", peer)], seconds(wait.ns));
+        }
+    }
+    page.family("samovar_waits", Kind::Counter, "How often PHP waited, by what for.");
+    for (route, found) in figures.routes() {
+        for (kind, peer, wait) in found.waits() {
+            page.sample(&[("route", route), ("kind", kind), ("peer", peer)], wait.times as f64);
+        }
+    }
+}
+
+/// A timer's tags are one label: which there are differs from timer to timer, labels of a family must not.
+fn timers(figures: &Aggregate, page: &mut dyn Families) {
+    type Value = fn(&crate::route::TimerFigures) -> f64;
+    let families: [(&'static str, &str, Value); 3] = [
+        ("samovar_timer_hits", "How often timers were started and stopped.", |t| t.hits as f64),
+        ("samovar_timer_seconds", "Wall time of timers.", |t| seconds(t.wall_ns)),
+        ("samovar_timer_cpu_seconds", "CPU time of timers.", |t| seconds(t.user_ns + t.system_ns)),
+    ];
+    for (name, help, value) in families {
+        page.family(name, Kind::Counter, help);
+        for (route, found) in figures.routes() {
+            for (tags, timer) in found.timers() {
+                let tags: Vec<_> = tags.iter().map(|(n, v)| format!("{n}={v}")).collect();
+                page.sample(&[("route", route), ("tags", &tags.join(","))], value(timer));
+            }
+        }
+    }
+}
+
+fn models(figures: &Aggregate, page: &mut dyn Families) {
+    type Value = fn(&Costs) -> f64;
+    let families: [(&'static str, &str, Value); 5] = [
+        ("samovar_model_requests", "Requests by execution model.", |c| c.requests as f64),
+        ("samovar_model_cpu_seconds", "CPU time by execution model.", |c| seconds(c.cpu.sum_ns())),
+        ("samovar_model_waiting_seconds", "Time that PHP waited.", |c| seconds(c.waiting_ns)),
+        ("samovar_rollback_seconds", "Time spent rolling back.", |c| seconds(c.rollback_ns)),
+        ("samovar_rollback_pages", "Pages copied back.", |c| c.rollback_pages as f64),
+    ];
+    for (name, help, value) in families {
+        page.family(name, Kind::Counter, help);
+        for model in Model::ALL {
+            page.sample(&[("model", model.name())], value(figures.of_model(model)));
+        }
+    }
+}
+
+/// Machines that tell of their requests.
+fn sources(figures: &Aggregate, page: &mut dyn Families) {
+    type Value = fn(&SourceFigures) -> f64;
+    let families: [(&'static str, &str, Kind, Value); 3] = [
+        ("samovar_source_requests", "Requests that other machines told of.", Kind::Counter, |s| {
+            s.requests as f64
+        }),
+        ("samovar_source_errors", "Of them, those that failed.", Kind::Counter, |s| {
+            s.errors as f64
+        }),
+        (
+            "samovar_source_last_seen_timestamp_seconds",
+            "When a machine last told of a request.",
+            Kind::Gauge,
+            |s| s.last_seen as f64,
+        ),
+    ];
+    for (name, help, kind, value) in families {
+        page.family(name, kind, help);
+        for (host, server, found) in figures.sources() {
+            page.sample(&[("host", host), ("server", server)], value(found));
+        }
+    }
+}
+
+/// How the ways in and out fare.
+pub fn ways(tallies: &[Arc<Tally>], page: &mut dyn Families) {
+    page.family("samovar_insight_records", Kind::Counter, "Records by their way in or out.");
+    for tally in tallies {
+        for fate in Fate::ALL {
+            let labels = [("way", tally.way()), ("fate", fate.name())];
+            page.sample(&labels, tally.get(fate) as f64);
+        }
+    }
+}
+
+/// What has happened to the server.
+pub fn events(by_kind: impl Iterator<Item = (EventKind, u64)>, page: &mut dyn Families) {
+    page.family("samovar_events", Kind::Counter, "What happened to the server, by kind.");
+    for (kind, n) in by_kind.filter(|(kind, _)| *kind != EventKind::Unknown) {
+        page.sample(&[("kind", kind.name())], n as f64);
+    }
+}
+
+/// What the figures themselves have lost.
+fn itself(figures: &Aggregate, lost: u64, page: &mut dyn Families) {
+    let (routes, folded) = figures.routes_used();
+    let (malformed, dropped) = figures.lost_entries();
+    page.family("samovar_routes", Kind::Gauge, "Routes that are told apart.");
+    page.sample(&[], routes as f64);
+    for (name, help, value) in [
+        ("samovar_routes_beyond", "Requests whose route is among (other).", folded),
+        ("samovar_insight_requests_lost", "Requests that are in no figure.", lost),
+        ("samovar_insight_reports_malformed", "Workers' reports that made no sense.", malformed),
+        ("samovar_insight_entries_dropped", "Waits and timers beyond a request's room.", dropped),
+    ] {
+        page.family(name, Kind::Counter, help);
+        page.sample(&[], value as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::metrics;
+    use crate::aggregate::{Aggregate, Limits};
+    use crate::export::exposition::{Exposition, Format};
+    use crate::finished::{Batch, End, Finished, Model, Numbers};
+    use crate::report::tests::encode;
+    use crate::report::{Entry, Wait, WaitKind};
+    use std::collections::HashSet;
+
+    fn page(format: Format) -> String {
+        let wait = Wait { kind: WaitKind::Tcp, peer: "db:5432", times: 2, ns: 62_000_000 };
+        let timer = Entry::Timer {
+            hits: 3,
+            wall_ns: 2_000_000_000,
+            user_ns: 500_000_000,
+            system_ns: 0,
+            tags: vec![("group", "mysql"), ("server", "a")],
+        };
+        let report: Vec<u8> =
+            [Entry::Route("shop"), Entry::Wait(wait), timer].iter().flat_map(encode).collect();
+        let numbers = Numbers {
+            status: 200,
+            worker: 1,
+            model: Model::Checkpoint,
+            end: End::Answered,
+            wall_ns: 80_000_000,
+            cpu_ns: 7_000_000,
+            trace_id: [0xab; 16],
+            is_sampled: true,
+            ..Numbers::default()
+        };
+        let mut batch = Batch::default();
+        batch.put(&Finished { numbers, report: &report, ..Finished::default() });
+        let mut figures = Aggregate::new(Limits { routes_max: 10, slow_ns: u64::MAX });
+        figures.take(&batch, 1);
+        let mut page = Exposition::new(format);
+        metrics(&figures, 5, &mut page);
+        page.finish()
+    }
+
+    #[test]
+    fn every_figure_is_there() {
+        let page = page(Format::OpenMetrics);
+        for expected in [
+            "samovar_http_requests_total{route=\"shop\",class=\"2xx\"} 1",
+            "samovar_http_request_duration_seconds_bucket{route=\"shop\",le=\"0.05\"} 0",
+            "samovar_http_request_duration_seconds_sum{route=\"shop\"} 0.08",
+            "trace_id=\"abababababababababababababababab\"} 0.08",
+            "samovar_request_cpu_seconds_total{route=\"shop\"} 0.007",
+            "samovar_wait_seconds_total{route=\"shop\",kind=\"tcp\",peer=\"db:5432\"} 0.062",
+            "samovar_waits_total{route=\"shop\",kind=\"tcp\",peer=\"db:5432\"} 2",
+            "samovar_timer_hits_total{route=\"shop\",tags=\"group=mysql,server=a\"} 3",
+            "samovar_timer_cpu_seconds_total{route=\"shop\",tags=\"group=mysql,server=a\"} 0.5",
+            "samovar_model_requests_total{model=\"checkpoint\"} 1",
+            "samovar_requests_ended_total{end=\"answered\"} 1",
+            "samovar_insight_requests_lost_total 5",
+        ] {
+            assert!(page.contains(expected), "{expected} is not in\n{page}");
+        }
+    }
+
+    #[test]
+    fn no_family_is_there_twice() {
+        let page = page(Format::Text);
+        let names: Vec<_> = page.lines().filter(|l| l.starts_with("# TYPE")).collect();
+        assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len(), "{names:?}");
+    }
+}

@@ -1,0 +1,252 @@
+//! Requests as OpenTelemetry's spans, in the Protocol Buffers that collectors take over HTTP (OTLP 1.x).
+//!
+//! A sampled request is a server span with one child for its time in the queue and one for PHP; below PHP's a span for
+//! each peer that it waited for and for each timer. Those are sums: they begin with PHP's span, last as long as all its
+//! waits together, and say so (`samovar.times`). Names are those of the semantic conventions for HTTP server spans.
+
+mod exporter;
+mod measures;
+mod message;
+mod post;
+mod queue;
+mod reply;
+
+use crate::finished::{Finished, Numbers};
+use crate::report::{Entry, Wait, WaitKind};
+use message::{
+    AnyValue, ExportTraceServiceRequest, InstrumentationScope, KeyValue, Resource, ResourceSpans,
+    ScopeSpans, Span, Status, Value,
+};
+use prost::Message as _;
+
+pub use exporter::{Exporter, OtlpOptions};
+pub use measures::Measures;
+pub use post::Unusable;
+
+/// Spans for what one request waited for and measured.
+const CHILDREN_MAX: usize = 100;
+/// Of `SpanKind`.
+const INTERNAL: i32 = 1;
+const SERVER: i32 = 2;
+const CLIENT: i32 = 3;
+/// Methods that the conventions know; others are strangers' inventions.
+const METHODS: [&str; 9] =
+    ["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"];
+/// Of `StatusCode`.
+const ERROR: i32 = 2;
+
+/// Spans that wait for their export.
+#[derive(Debug, Default)]
+pub struct Spans(Vec<Span>);
+
+impl Spans {
+    /// Adds a request's; nothing if it belongs to no trace that is sampled.
+    pub fn add(&mut self, finished: &Finished, route: &str, entries: &[Entry]) {
+        let numbers = &finished.numbers;
+        if !numbers.is_sampled {
+            return;
+        }
+        let mut family = Family { numbers, born: 0 };
+        self.0.push(server(finished, route));
+        let begin = numbers.began_unix_us.saturating_mul(1_000);
+        if numbers.worker == 0 {
+            return;
+        }
+        let taken = begin.saturating_add(numbers.queue_ns);
+        self.0.push(family.child("queue", INTERNAL, numbers.span_id, begin, numbers.queue_ns));
+        let mut php = family.child("php", INTERNAL, numbers.span_id, taken, numbers.run_ns);
+        php.attributes = vec![
+            text("samovar.model", numbers.model.name()),
+            number("samovar.worker", numbers.worker.into()),
+            number("samovar.cell", numbers.cell.into()),
+            number("samovar.generation", numbers.generation.into()),
+            number("samovar.cpu_ns", numbers.cpu_ns),
+            number("samovar.rollback_ns", numbers.rollback_ns),
+            number("samovar.memory_peak_bytes", numbers.peak_bytes),
+        ];
+        let parent: [u8; 8] = php.span_id.clone().try_into().unwrap_or_default();
+        self.0.push(php);
+        let below = entries.iter().filter_map(|entry| family.below_php(entry, parent, taken));
+        self.0.extend(below.take(CHILDREN_MAX));
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The body of the request to the collector: all of them.
+    #[must_use]
+    pub fn encode(self, identity: &Identity) -> Vec<u8> {
+        let spans = vec![ScopeSpans { scope: Some(identity.scope()), spans: self.0 }];
+        let resource = Some(identity.resource());
+        let request = ExportTraceServiceRequest {
+            resource_spans: vec![ResourceSpans { resource, scope_spans: spans }],
+        };
+        request.encode_to_vec()
+    }
+}
+
+/// As whom the server speaks: its resource, in OpenTelemetry's words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The site: `service.name`.
+    pub service: String,
+    /// The server's version.
+    pub version: String,
+    /// The machine: `host.name`.
+    pub host: String,
+}
+
+impl Identity {
+    fn resource(&self) -> Resource {
+        Resource {
+            attributes: vec![
+                text("service.name", &self.service),
+                text("host.name", &self.host),
+                text("telemetry.sdk.name", "samovar"),
+                text("telemetry.sdk.language", "rust"),
+                text("telemetry.sdk.version", &self.version),
+            ],
+        }
+    }
+
+    fn scope(&self) -> InstrumentationScope {
+        InstrumentationScope { name: "samovar".to_owned(), version: self.version.clone() }
+    }
+}
+
+fn text(key: &str, value: &str) -> KeyValue {
+    let value = AnyValue { value: Some(Value::Text(value.to_owned())) };
+    KeyValue { key: key.to_owned(), value: Some(value) }
+}
+
+fn number(key: &str, value: u64) -> KeyValue {
+    let value = Value::Number(i64::try_from(value).unwrap_or(i64::MAX));
+    KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }) }
+}
+
+fn server(finished: &Finished, route: &str) -> Span {
+    let n = &finished.numbers;
+    let begin = n.began_unix_us.saturating_mul(1_000);
+    let has_parent = n.parent_span_id != [0; 8];
+    let is_known = METHODS.contains(&finished.method);
+    let method = if is_known { finished.method } else { "HTTP" };
+    Span {
+        trace_id: n.trace_id.to_vec(),
+        span_id: n.span_id.to_vec(),
+        parent_span_id: if has_parent { n.parent_span_id.to_vec() } else { Vec::new() },
+        name: format!("{method} {route}"),
+        kind: SERVER,
+        start_time_unix_nano: begin,
+        end_time_unix_nano: begin.saturating_add(n.wall_ns),
+        attributes: of_request(finished, route, is_known),
+        status: (n.status >= 500).then_some(Status { code: ERROR }),
+    }
+}
+
+/// The attributes that the conventions have for HTTP servers, and ours.
+fn of_request(finished: &Finished, route: &str, is_known: bool) -> Vec<KeyValue> {
+    let n = &finished.numbers;
+    let mut all = vec![
+        text("http.request.method", if is_known { finished.method } else { "_OTHER" }),
+        text("http.route", route),
+        text("url.scheme", if n.is_https { "https" } else { "http" }),
+        text("url.path", finished.path),
+        number("http.response.status_code", n.status.into()),
+        number("http.request.body.size", n.bytes_in),
+        number("http.response.body.size", n.bytes_out),
+        number("http.request.resend_count", n.retries.into()),
+        text("samovar.request_id", finished.id),
+        text("samovar.end", n.end.name()),
+    ];
+    if !is_known {
+        all.push(text("http.request.method_original", finished.method));
+    }
+    if n.status >= 500 {
+        all.push(text("error.type", &n.status.to_string()));
+    }
+    all
+}
+
+/// What a wait was for. Only sockets have what the conventions call a server.
+fn of_wait(kind: WaitKind, peer: &str, times: u32) -> Vec<KeyValue> {
+    let mut all = vec![
+        text("samovar.wait.kind", kind.name()),
+        text("samovar.wait.peer", peer),
+        number("samovar.times", times.into()),
+    ];
+    let (address, port) = match kind {
+        WaitKind::Tcp | WaitKind::Udp => peer.rsplit_once(':').unwrap_or((peer, "")),
+        WaitKind::Unix => (peer, ""),
+        _ => return all,
+    };
+    all.push(text("network.transport", kind.name()));
+    all.push(text("server.address", address.trim_start_matches('[').trim_end_matches(']')));
+    if let Ok(port) = port.parse::<u16>() {
+        all.push(number("server.port", port.into()));
+    }
+    all
+}
+
+/// Makes the spans below a request's own.
+struct Family<'a> {
+    numbers: &'a Numbers,
+    born: u64,
+}
+
+impl Family<'_> {
+    fn child(&mut self, name: &str, kind: i32, parent: [u8; 8], begin: u64, ns: u64) -> Span {
+        self.born += 1;
+        Span {
+            trace_id: self.numbers.trace_id.to_vec(),
+            span_id: derived(self.numbers.span_id, self.born).to_vec(),
+            parent_span_id: parent.to_vec(),
+            name: name.to_owned(),
+            kind,
+            start_time_unix_nano: begin,
+            end_time_unix_nano: begin.saturating_add(ns),
+            ..Span::default()
+        }
+    }
+
+    fn below_php(&mut self, entry: &Entry, parent: [u8; 8], begin: u64) -> Option<Span> {
+        match entry {
+            Entry::Wait(Wait { kind, peer, times, ns }) => {
+                let name = format!("wait {} {peer}", kind.name());
+                let is_call = matches!(kind, WaitKind::Tcp | WaitKind::Udp | WaitKind::Unix);
+                let side = if is_call { CLIENT } else { INTERNAL };
+                let mut span = self.child(name.trim_end(), side, parent, begin, *ns);
+                span.attributes = of_wait(*kind, peer, *times);
+                Some(span)
+            }
+            Entry::Timer { hits, wall_ns, user_ns, system_ns, tags } => {
+                let name = tags.first().map_or("timer", |(_, value)| value);
+                let mut span = self.child(name, INTERNAL, parent, begin, *wall_ns);
+                span.attributes = tags.iter().map(|(name, value)| text(name, value)).collect();
+                span.attributes.push(number("samovar.times", u64::from(*hits)));
+                span.attributes.push(number("samovar.cpu_ns", user_ns.saturating_add(*system_ns)));
+                Some(span)
+            }
+            Entry::Route(_) | Entry::Tag(..) | Entry::Place(_) | Entry::Dropped(_) => None,
+        }
+    }
+}
+
+/// A span's id for a request's nth child: as random as the request's own (`SplitMix64`, Steele et al. 2014), and not zero.
+fn derived(id: [u8; 8], n: u64) -> [u8; 8] {
+    let mut z = u64::from_be_bytes(id).wrapping_add(n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (z ^ (z >> 31)).max(1).to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests;

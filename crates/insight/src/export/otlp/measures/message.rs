@@ -1,0 +1,117 @@
+//! The messages on the wire, as far as they are used: `opentelemetry/proto/{collector/metrics,metrics}/v1`.
+
+use crate::export::otlp::message::{InstrumentationScope, KeyValue, Resource};
+
+/// Of `AggregationTemporality`.
+pub(super) const CUMULATIVE: i32 = 2;
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct ExportMetricsServiceRequest {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) resource_metrics: Vec<ResourceMetrics>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct ResourceMetrics {
+    #[prost(message, optional, tag = "1")]
+    pub(super) resource: Option<Resource>,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) scope_metrics: Vec<ScopeMetrics>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct ScopeMetrics {
+    #[prost(message, optional, tag = "1")]
+    pub(super) scope: Option<InstrumentationScope>,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) metrics: Vec<Metric>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Metric {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    #[prost(string, tag = "2")]
+    pub(super) description: String,
+    #[prost(string, tag = "3")]
+    pub(super) unit: String,
+    #[prost(oneof = "Points", tags = "5, 7, 9")]
+    pub(super) points: Option<Points>,
+}
+
+impl Metric {
+    pub(super) fn has_points(&self) -> bool {
+        match &self.points {
+            Some(Points::Gauge(gauge)) => !gauge.data_points.is_empty(),
+            Some(Points::Sum(sum)) => !sum.data_points.is_empty(),
+            Some(Points::Histogram(histogram)) => !histogram.data_points.is_empty(),
+            None => false,
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub(super) enum Points {
+    #[prost(message, tag = "5")]
+    Gauge(Gauge),
+    #[prost(message, tag = "7")]
+    Sum(Sum),
+    #[prost(message, tag = "9")]
+    Histogram(Histogram),
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Gauge {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) data_points: Vec<NumberPoint>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Sum {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) data_points: Vec<NumberPoint>,
+    #[prost(int32, tag = "2")]
+    pub(super) aggregation_temporality: i32,
+    #[prost(bool, tag = "3")]
+    pub(super) is_monotonic: bool,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Histogram {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) data_points: Vec<HistogramPoint>,
+    #[prost(int32, tag = "2")]
+    pub(super) aggregation_temporality: i32,
+}
+
+/// `NumberDataPoint`; times are ns since 1970.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct NumberPoint {
+    #[prost(fixed64, tag = "2")]
+    pub(super) start_time_unix_nano: u64,
+    #[prost(fixed64, tag = "3")]
+    pub(super) time_unix_nano: u64,
+    #[prost(double, optional, tag = "4")]
+    pub(super) as_double: Option<f64>,
+    #[prost(message, repeated, tag = "7")]
+    pub(super) attributes: Vec<KeyValue>,
+}
+
+/// `HistogramDataPoint`: one count more than bounds.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct HistogramPoint {
+    #[prost(fixed64, tag = "2")]
+    pub(super) start_time_unix_nano: u64,
+    #[prost(fixed64, tag = "3")]
+    pub(super) time_unix_nano: u64,
+    #[prost(fixed64, tag = "4")]
+    pub(super) count: u64,
+    #[prost(double, optional, tag = "5")]
+    pub(super) sum: Option<f64>,
+    #[prost(fixed64, repeated, tag = "6")]
+    pub(super) bucket_counts: Vec<u64>,
+    #[prost(double, repeated, tag = "7")]
+    pub(super) explicit_bounds: Vec<f64>,
+    #[prost(message, repeated, tag = "9")]
+    pub(super) attributes: Vec<KeyValue>,
+}

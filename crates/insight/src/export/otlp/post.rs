@@ -1,0 +1,159 @@
+//! One request to the collector: blocking, on the exporter's own thread.
+
+use super::reply::Reply;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use ureq::Agent;
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+
+/// What is read of an answer.
+const ANSWER_BYTES_MAX: u64 = 64 * 1024;
+/// Where distributions keep the certificates that their machines trust: Debian, Red Hat, Alpine.
+const SYSTEM_ROOTS: [&str; 3] =
+    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
+
+/// Settings that no request can be sent with.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    /// Neither `http://` nor `https://`.
+    #[error("`{0}` is no address of a collector\nhint: http://127.0.0.1:4318, without /v1/traces")]
+    Endpoint(String),
+    /// A header that HTTP does not allow.
+    #[error("the header `{0}` has a name or a value that HTTP does not allow")]
+    Header(String),
+    /// No certificates to trust.
+    #[error("no certificates that could be trusted in `{0}`\nhint: install ca-certificates")]
+    Roots(PathBuf),
+    /// No thread.
+    #[error("cannot start a thread for the collector: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+#[derive(Debug)]
+pub(super) struct Post {
+    agent: Agent,
+    endpoint: String,
+    headers: Vec<(String, String)>,
+    gzip: bool,
+}
+
+impl Post {
+    pub(super) fn new(
+        endpoint: &str,
+        headers: &[(String, String)],
+        gzip: bool,
+        limit: Duration,
+        roots: Option<&Path>,
+    ) -> Result<Post, Unusable> {
+        let endpoint = endpoint.trim_end_matches('/');
+        let is_usable = ureq::http::Uri::try_from(endpoint).is_ok_and(|uri| {
+            matches!(uri.scheme_str(), Some("http" | "https")) && uri.query().is_none()
+        });
+        if !is_usable {
+            return Err(Unusable::Endpoint(endpoint.to_owned()));
+        }
+        for (name, value) in headers {
+            let name_is_fine = ureq::http::HeaderName::try_from(name).is_ok();
+            if !name_is_fine || ureq::http::HeaderValue::try_from(value).is_err() {
+                return Err(Unusable::Header(name.clone()));
+            }
+        }
+        // A limit for each step and none for all of them: ureq would look names up on threads of its own.
+        let mut config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .proxy(None)
+            .user_agent(concat!("samovar/", env!("CARGO_PKG_VERSION")))
+            .timeout_connect(Some(limit))
+            .timeout_send_request(Some(limit))
+            .timeout_send_body(Some(limit))
+            .timeout_recv_response(Some(limit))
+            .timeout_recv_body(Some(limit));
+        if endpoint.starts_with("https:") {
+            config = config.tls_config(tls(roots)?);
+        }
+        let agent = config.build().new_agent();
+        Ok(Post { agent, endpoint: endpoint.to_owned(), headers: headers.to_vec(), gzip })
+    }
+
+    /// Sends a body; an error is the network's.
+    pub(super) fn send(&self, path: &str, body: &[u8]) -> Result<Reply, String> {
+        let mut request = self
+            .agent
+            .post(format!("{}{path}", self.endpoint))
+            .header("content-type", "application/x-protobuf");
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let packed = if self.gzip { pack(body) } else { None };
+        let sent = match packed {
+            Some(packed) => request.header("content-encoding", "gzip").send(&packed[..]),
+            None => request.send(body),
+        };
+        let mut answer = sent.map_err(|e| e.to_string())?;
+        let retry_after = answer.headers().get("retry-after").and_then(|value| value.to_str().ok());
+        let retry_after = retry_after.map(str::to_owned);
+        // The status is known: an answer whose body breaks off has the same meaning.
+        let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
+        Ok(Reply { status: answer.status().as_u16(), retry_after, body: body.unwrap_or_default() })
+    }
+}
+
+/// Nothing where it cannot be packed: memory does not fail, and nothing else can.
+fn pack(body: &[u8]) -> Option<Vec<u8>> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
+    packer.write_all(body).ok()?;
+    packer.finish().ok()
+}
+
+/// With the certificates that the machine trusts, or those of a file.
+fn tls(roots: Option<&Path>) -> Result<TlsConfig, Unusable> {
+    let system = || SYSTEM_ROOTS.iter().map(Path::new).find(|path| path.exists());
+    let path = roots.or_else(system).unwrap_or(Path::new(SYSTEM_ROOTS[0]));
+    let text = std::fs::read(path).unwrap_or_default();
+    let certificates: Vec<_> = parse_pem(&text)
+        .filter_map(|item| match item {
+            Ok(PemItem::Certificate(certificate)) => Some(certificate),
+            _ => None,
+        })
+        .collect();
+    if certificates.is_empty() {
+        return Err(Unusable::Roots(path.to_owned()));
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    Ok(TlsConfig::builder()
+        .root_certs(RootCerts::new_with_certs(&certificates))
+        .unversioned_rustls_crypto_provider(provider)
+        .build())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Post, Unusable};
+    use std::path::Path;
+    use std::time::Duration;
+
+    fn post(endpoint: &str, header: &str, roots: Option<&str>) -> Result<Post, Unusable> {
+        let headers = [(header.to_owned(), "x".to_owned())];
+        Post::new(endpoint, &headers, false, Duration::from_secs(1), roots.map(Path::new))
+    }
+
+    #[test]
+    fn settings_that_cannot_work_are_told_at_the_start() {
+        for (found, expected) in [
+            (post("http://127.0.0.1:4318/", "authorization", None), ""),
+            (post("127.0.0.1:4318", "a", None), "is no address of a collector"),
+            (post("ftp://collector", "a", None), "is no address of a collector"),
+            (post("http://collector/?a=b", "a", None), "is no address of a collector"),
+            (post("http://collector", "a b", None), "that HTTP does not allow"),
+            (post("https://collector", "a", Some("/dev/null")), "no certificates"),
+        ] {
+            let text = found.map_or_else(|e| e.to_string(), |_| String::new());
+            assert!(text.contains(expected) && text.is_empty() == expected.is_empty(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What a collector's answer means, and how long to wait after it: pure.
+//!
+//! [OTLP/HTTP](https://opentelemetry.io/docs/specs/otlp/#otlphttp-response): 429, 502, 503 and 504 may be tried again,
+//! other errors may not; a success may be a partial one.
+
+use prost::Message as _;
+use std::time::{Duration, SystemTime};
+
+/// The longest pause, whatever the collector asks for.
+const PAUSE_MAX: Duration = Duration::from_mins(5);
+/// Up to there pauses double by themselves.
+const BACK_OFF_MAX: Duration = Duration::from_mins(1);
+/// What is shown of a collector's own words.
+const WORDS_MAX: usize = 200;
+
+/// An answer, as far as it is looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) retry_after: Option<String>,
+    pub(super) body: Vec<u8>,
+}
+
+/// What it means for the batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It was taken, but for so many records.
+    Taken { rejected: u64, words: String },
+    /// It will never be taken.
+    Refused(String),
+    /// It may be taken later; not before that, if the collector says when.
+    Later(Option<Duration>),
+}
+
+/// `ExportTraceServiceResponse` and `ExportMetricsServiceResponse`, which are alike.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Response {
+    #[prost(message, optional, tag = "1")]
+    partial_success: Option<PartialSuccess>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct PartialSuccess {
+    #[prost(int64, tag = "1")]
+    rejected: i64,
+    #[prost(string, tag = "2")]
+    error_message: String,
+}
+
+/// `google.rpc.Status`.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Status {
+    #[prost(string, tag = "2")]
+    message: String,
+}
+
+pub(super) fn judge(reply: &Reply, now: SystemTime) -> Verdict {
+    match reply.status {
+        200..=299 => {
+            // Who answers success and garbage has taken it: nothing else can be known.
+            let response = Response::decode(&reply.body[..]).unwrap_or_default();
+            let partial = response.partial_success.unwrap_or_default();
+            let rejected = u64::try_from(partial.rejected).unwrap_or_default();
+            Verdict::Taken { rejected, words: words(&partial.error_message) }
+        }
+        429 | 502 | 503 | 504 => {
+            let asked = reply.retry_after.as_deref().and_then(|text| retry_after(text, now));
+            Verdict::Later(asked)
+        }
+        status => {
+            let message = Status::decode(&reply.body[..]).map(|s| s.message).unwrap_or_default();
+            Verdict::Refused(format!("status {status} {}", words(&message)).trim_end().to_owned())
+        }
+    }
+}
+
+/// Seconds, or a date.
+fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
+    if let Ok(seconds) = text.trim().parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = httpdate::parse_http_date(text).ok()?;
+    Some(date.duration_since(now).unwrap_or_default())
+}
+
+fn words(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(WORDS_MAX).collect()
+}
+
+/// The pause after the nth failure in a row, n from 0: `first` doubles, half of it is left to chance (`jitter`, 0 to 1),
+/// so that servers that failed together do not come back together. What the collector asks for is the least.
+pub(super) fn pause(first: Duration, n: u32, asked: Option<Duration>, jitter: f64) -> Duration {
+    let doubled = first.saturating_mul(1_u32.checked_shl(n).unwrap_or(u32::MAX));
+    let ours = doubled.min(BACK_OFF_MAX).mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0);
+    ours.max(asked.unwrap_or_default()).min(PAUSE_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PartialSuccess, Reply, Response, Status, Verdict, judge, pause};
+    use prost::Message as _;
+    use std::time::{Duration, SystemTime};
+
+    fn verdict(status: u16, retry_after: Option<&str>, body: &[u8]) -> Verdict {
+        let retry_after = retry_after.map(str::to_owned);
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        judge(&Reply { status, retry_after, body: body.to_vec() }, now)
+    }
+
+    fn taken(rejected: u64, words: &str) -> Verdict {
+        Verdict::Taken { rejected, words: words.to_owned() }
+    }
+
+    #[test]
+    fn an_answer_is_taken_as_the_protocol_has_it() {
+        let partial = |rejected, text: &str| {
+            let partial = PartialSuccess { rejected, error_message: text.to_owned() };
+            Response { partial_success: Some(partial) }.encode_to_vec()
+        };
+        let status = Status { message: "no\nroom".to_owned() }.encode_to_vec();
+        for (found, expected) in [
+            (verdict(200, None, b""), taken(0, "")),
+            (verdict(200, None, b"\xff\xffgarbage"), taken(0, "")),
+            (verdict(200, None, &partial(3, "too old")), taken(3, "too old")),
+            (verdict(200, None, &partial(-3, "")), taken(0, "")),
+            (verdict(503, None, b""), Verdict::Later(None)),
+            (verdict(429, Some("7"), b""), Verdict::Later(Some(Duration::from_secs(7)))),
+            (
+                verdict(503, Some("Sun, 06 Nov 1994 08:49:47 GMT"), b""),
+                Verdict::Later(Some(Duration::from_secs(10))),
+            ),
+            (verdict(502, Some("soon"), b""), Verdict::Later(None)),
+            (verdict(400, None, &status), Verdict::Refused("status 400 noroom".to_owned())),
+            (verdict(500, None, b"<html>"), Verdict::Refused("status 500".to_owned())),
+            (verdict(302, None, b""), Verdict::Refused("status 302".to_owned())),
+        ] {
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn pauses_double_up_to_a_limit_and_are_never_shorter_than_asked() {
+        let second = Duration::from_secs(1);
+        for (n, asked, jitter, expected_ms) in [
+            (0, None, 1.0, 1_000),
+            (0, None, 0.0, 500),
+            (3, None, 1.0, 8_000),
+            (40, None, 1.0, 60_000),
+            (0, Some(7), 0.0, 7_000),
+            (0, Some(u64::MAX), 0.0, 300_000),
+        ] {
+            let found = pause(second, n, asked.map(Duration::from_secs), jitter);
+            assert_eq!(found, Duration::from_millis(expected_ms), "{n} {asked:?} {jitter}");
+        }
+    }
+}

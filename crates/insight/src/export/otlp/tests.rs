@@ -1,0 +1,123 @@
+use super::message::{ExportTraceServiceRequest, Span, Value};
+use super::{CHILDREN_MAX, ERROR, Identity, Spans, derived};
+use crate::finished::{Finished, Numbers};
+use crate::report::{Entry, Wait, WaitKind};
+use prost::Message as _;
+use std::collections::HashSet;
+
+const SPAN: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+
+fn numbers() -> Numbers {
+    Numbers {
+        began_unix_us: 1_000_000,
+        status: 500,
+        worker: 7,
+        wall_ns: 9_000,
+        queue_ns: 1_000,
+        run_ns: 7_000,
+        trace_id: [0xab; 16],
+        is_sampled: true,
+        span_id: SPAN,
+        parent_span_id: [9; 8],
+        ..Numbers::default()
+    }
+}
+
+fn spans(numbers: Numbers, entries: &[Entry]) -> Vec<Span> {
+    let finished = Finished { numbers, method: "GET", path: "/p/1", ..Finished::default() };
+    let identity =
+        Identity { service: "shop".into(), version: "1.2.3".into(), host: "web1".into() };
+    let mut spans = Spans::default();
+    spans.add(&finished, "shop_show", entries);
+    let body = spans.encode(&identity);
+    let request = ExportTraceServiceRequest::decode(&body[..]).expect("what was encoded");
+    let resource = &request.resource_spans[0];
+    assert_eq!(resource.resource.as_ref().map(|r| r.attributes.len()), Some(5));
+    resource.scope_spans[0].spans.clone()
+}
+
+fn value(span: &Span, key: &str) -> Option<Value> {
+    let found = span.attributes.iter().find(|a| a.key == key)?;
+    found.value.clone()?.value
+}
+
+#[test]
+fn a_request_is_a_server_span_with_queue_and_php_below() {
+    let entries = [
+        Entry::Wait(Wait { kind: WaitKind::Tcp, peer: "db:5432", times: 3, ns: 5_000 }),
+        Entry::Timer {
+            hits: 2,
+            wall_ns: 100,
+            user_ns: 10,
+            system_ns: 5,
+            tags: vec![("group", "mysql")],
+        },
+    ];
+    let all = spans(numbers(), &entries);
+    let names: Vec<_> = all.iter().map(|s| s.name.as_str()).collect();
+    assert_eq!(names, ["GET shop_show", "queue", "php", "wait tcp db:5432", "mysql"]);
+    let [server, queue, php, wait, timer] = &all[..] else { panic!("{all:?}") };
+    assert_eq!((&server.parent_span_id[..], &server.span_id[..]), (&[9; 8][..], &SPAN[..]));
+    assert_eq!(server.status.as_ref().map(|s| s.code), Some(ERROR));
+    assert_eq!(value(server, "http.response.status_code"), Some(Value::Number(500)));
+    assert_eq!(server.start_time_unix_nano, 1_000_000_000);
+    assert_eq!(server.end_time_unix_nano, 1_000_009_000);
+    assert_eq!((&queue.parent_span_id, &php.parent_span_id), (&server.span_id, &server.span_id));
+    assert_eq!(php.start_time_unix_nano, queue.end_time_unix_nano);
+    assert_eq!(php.end_time_unix_nano, 1_000_008_000);
+    assert_eq!((&wait.parent_span_id, &timer.parent_span_id), (&php.span_id, &php.span_id));
+    assert_eq!(value(wait, "samovar.times"), Some(Value::Number(3)));
+    assert_eq!(value(wait, "server.address"), Some(Value::Text("db".to_owned())));
+    assert_eq!(value(wait, "server.port"), Some(Value::Number(5432)));
+    assert_eq!(value(server, "url.scheme"), Some(Value::Text("http".to_owned())));
+    assert_eq!(value(server, "error.type"), Some(Value::Text("500".to_owned())));
+    assert_eq!(value(timer, "samovar.cpu_ns"), Some(Value::Number(15)));
+}
+
+#[test]
+fn only_sockets_have_a_server_and_only_known_methods_a_name() {
+    for (kind, peer, address, port) in [
+        (WaitKind::Udp, "[::1]:53", Some("::1"), Some(53)),
+        (WaitKind::Unix, "/run/db.sock", Some("/run/db.sock"), None),
+        (WaitKind::Lock, "/srv/lock:7", None, None),
+    ] {
+        let all = spans(numbers(), &[Entry::Wait(Wait { kind, peer, times: 1, ns: 1 })]);
+        let address = address.map(|text| Value::Text(text.to_owned()));
+        assert_eq!(value(&all[3], "server.address"), address, "{peer}");
+        assert_eq!(value(&all[3], "server.port"), port.map(Value::Number), "{peer}");
+        assert_eq!(value(&all[3], "samovar.wait.peer"), Some(Value::Text(peer.to_owned())));
+    }
+    let finished = Finished { numbers: numbers(), method: "BREW", ..Finished::default() };
+    let mut spans = Spans::default();
+    spans.add(&finished, "pot", &[]);
+    assert_eq!(spans.0[0].name, "HTTP pot");
+    let (said, original) = ("http.request.method", "http.request.method_original");
+    assert_eq!(value(&spans.0[0], said), Some(Value::Text("_OTHER".to_owned())));
+    assert_eq!(value(&spans.0[0], original), Some(Value::Text("BREW".to_owned())));
+}
+
+#[test]
+fn a_request_without_a_trace_has_no_spans() {
+    assert!(spans(Numbers { is_sampled: false, ..numbers() }, &[]).is_empty());
+}
+
+#[test]
+fn what_no_worker_took_is_one_span() {
+    let all = spans(Numbers { worker: 0, parent_span_id: [0; 8], ..numbers() }, &[]);
+    assert_eq!(all.len(), 1);
+    assert!(all[0].parent_span_id.is_empty());
+}
+
+#[test]
+fn children_have_a_limit_and_ids_of_their_own() {
+    let peers: Vec<String> = (0..2 * CHILDREN_MAX).map(|n| n.to_string()).collect();
+    let entries: Vec<_> = peers
+        .iter()
+        .map(|peer| Entry::Wait(Wait { kind: WaitKind::Udp, peer, times: 1, ns: 1 }))
+        .collect();
+    let all = spans(numbers(), &entries);
+    assert_eq!(all.len(), 3 + CHILDREN_MAX);
+    let ids: HashSet<_> = all.iter().map(|s| s.span_id.clone()).collect();
+    assert_eq!(ids.len(), all.len());
+    assert_ne!(derived([0; 8], 0), [0; 8]);
+}

@@ -1,0 +1,154 @@
+//! front → thread: batches of finished requests, through a bounded channel.
+//!
+//! The front's thread appends to a batch of its own and hands it on when it is full or when a sweep comes by. It never
+//! waits: if the thread is behind by [`BATCHES_MAX`], a batch is lost, and counted.
+
+use crate::finished::{Batch, Finished};
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+
+/// How long a thread that has caught up with a busy front lets batches come together: a fraction of what there is room for.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Batches between the two.
+const BATCHES_MAX: usize = 64;
+
+/// The front's end.
+#[derive(Debug)]
+pub struct Intake {
+    batch: Batch,
+    full: SyncSender<Batch>,
+    empty: Receiver<Batch>,
+    lost: Arc<AtomicU64>,
+}
+
+/// The thread's end.
+#[derive(Debug)]
+pub struct Outlet {
+    full: Receiver<Batch>,
+    empty: SyncSender<Batch>,
+    lost: Arc<AtomicU64>,
+    /// The last batch was full.
+    was_full: Cell<bool>,
+}
+
+/// A channel for finished requests.
+#[must_use]
+pub fn intake() -> (Intake, Outlet) {
+    let (full, received) = sync_channel(BATCHES_MAX);
+    let (give_back, empty) = sync_channel(BATCHES_MAX);
+    let lost = Arc::new(AtomicU64::new(0));
+    let (was_full, shared) = (Cell::new(false), Arc::clone(&lost));
+    let outlet = Outlet { full: received, empty: give_back, lost: shared, was_full };
+    (Intake { batch: Batch::default(), full, empty, lost }, outlet)
+}
+
+impl Intake {
+    /// Takes a finished request.
+    pub fn put(&mut self, finished: &Finished) {
+        self.batch.put(finished);
+        if self.batch.is_full() {
+            self.flush();
+        }
+    }
+
+    /// Hands on what is there, so that figures are no older than the front's sweep.
+    pub fn flush(&mut self) {
+        if self.batch.is_empty() {
+            return;
+        }
+        let next = self.empty.try_recv().unwrap_or_default();
+        let full = std::mem::replace(&mut self.batch, next);
+        if let Err(TrySendError::Full(mut batch) | TrySendError::Disconnected(mut batch)) =
+            self.full.try_send(full)
+        {
+            self.lost.fetch_add(batch.len() as u64, Ordering::Relaxed);
+            batch.clear();
+            self.batch = batch;
+        }
+    }
+}
+
+impl Drop for Intake {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+impl Outlet {
+    fn next(&self, limit: Duration) -> Result<Batch, RecvTimeoutError> {
+        if !self.was_full.take() {
+            return self.full.recv_timeout(limit);
+        }
+        self.full.try_recv().or_else(|_| {
+            std::thread::sleep(PAUSE);
+            self.full.recv_timeout(limit)
+        })
+    }
+
+    /// The next batch, with what is done to it; false when none came in time. One that was full is followed by others: they are
+    /// left to come together for a moment, so that a busy server does not wake this thread for each.
+    pub fn take(&self, limit: Duration, each: impl FnOnce(&Batch)) -> Result<bool, Ended> {
+        let mut batch = match self.next(limit) {
+            Ok(batch) => batch,
+            Err(RecvTimeoutError::Timeout) => return Ok(false),
+            Err(RecvTimeoutError::Disconnected) => return Err(Ended),
+        };
+        each(&batch);
+        let was_full = batch.is_full();
+        batch.clear();
+        // The front takes a new one where none is given back.
+        let _ = self.empty.try_send(batch);
+        self.was_full.set(was_full);
+        Ok(true)
+    }
+
+    /// Requests that were lost because this end was too slow.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+/// The front has ended, and everything was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the front has ended")]
+pub struct Ended;
+
+#[cfg(test)]
+mod tests {
+    use super::{BATCHES_MAX, Ended, intake};
+    use crate::finished::{BATCH_ROWS_MAX, Finished};
+    use std::time::Duration;
+
+    #[test]
+    fn batches_arrive_in_order_and_come_back() {
+        let (mut front, thread) = intake();
+        for n in 0..10 {
+            front.put(&Finished { id: &n.to_string(), ..Finished::default() });
+        }
+        assert_eq!(thread.take(Duration::ZERO, |_| ()), Ok(false));
+        front.flush();
+        let mut ids = Vec::new();
+        let taken = thread.take(Duration::ZERO, |b| ids.extend(b.iter().map(|f| f.id.to_owned())));
+        assert_eq!(taken, Ok(true));
+        assert_eq!(ids, (0..10).map(|n| n.to_string()).collect::<Vec<_>>());
+        drop(front);
+        assert_eq!(thread.take(Duration::ZERO, |_| ()), Err(Ended));
+    }
+
+    #[test]
+    fn a_slow_thread_costs_figures_and_nothing_else() {
+        let (mut front, thread) = intake();
+        let more = 3;
+        for _ in 0..(BATCHES_MAX + more) * BATCH_ROWS_MAX {
+            front.put(&Finished::default());
+        }
+        assert_eq!(thread.lost(), (more * BATCH_ROWS_MAX) as u64);
+        let mut rows = 0;
+        while thread.take(Duration::ZERO, |b| rows += b.len()) == Ok(true) {}
+        assert_eq!(rows, BATCHES_MAX * BATCH_ROWS_MAX);
+    }
+}

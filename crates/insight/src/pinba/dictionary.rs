@@ -1,0 +1,23 @@
+//! The words of a packet, each once.
+
+use std::collections::HashMap;
+
+#[derive(Debug, Default)]
+pub(super) struct Dictionary<'a> {
+    places: HashMap<&'a str, u32>,
+    words: Vec<String>,
+}
+
+impl<'a> Dictionary<'a> {
+    /// Where the word stands.
+    pub(super) fn place(&mut self, word: &'a str) -> u32 {
+        *self.places.entry(word).or_insert_with(|| {
+            self.words.push(word.to_owned());
+            (self.words.len() - 1) as u32
+        })
+    }
+
+    pub(super) fn words(self) -> Vec<String> {
+        self.words
+    }
+}

@@ -1,0 +1,431 @@
+//! What is added up for one route: costs, waits by peer, timers by tags.
+
+use crate::capped::Capped;
+use crate::finished::{End, Model, Numbers};
+use crate::histogram::Histogram;
+use crate::report::{Entry, Wait, WaitKind};
+use crate::store::{RouteMinute, StoredTimer, StoredWait};
+
+/// Peers that are told apart for one route.
+pub(crate) const PEERS_MAX: usize = 32;
+/// Sets of tags that are told apart for one route.
+pub(crate) const TIMERS_MAX: usize = 64;
+/// Values of request tags that are told apart for one route.
+pub(crate) const TAGS_MAX: usize = 64;
+
+/// Between the parts of a key: no name has it.
+const SEPARATOR: char = '\u{1f}';
+
+/// Sums and histograms of requests. Times in ns, sizes in bytes.
+#[derive(Clone, Debug, Default)]
+pub struct Costs {
+    /// How many there were.
+    pub requests: u64,
+    /// Of them, those that other machines have told of.
+    pub elsewhere: u64,
+    /// By the first digit of their status, from 1; others at 0.
+    pub by_class: [u64; 6],
+    /// By their end, in the order of [`End::ALL`].
+    pub by_end: [u64; End::ALL.len()],
+    /// Runs after the first.
+    pub retries: u64,
+    /// Wall time.
+    pub wall: Histogram,
+    /// Time in the queue, of those that a worker took.
+    pub queue: Histogram,
+    /// Time in a worker.
+    pub run_ns: u64,
+    /// CPU time of workers.
+    pub cpu: Histogram,
+    /// Of that, the way back to the image.
+    pub rollback_ns: u64,
+    /// Pages copied on that way.
+    pub rollback_pages: u64,
+    /// Time spent waiting in PHP, whatever for.
+    pub waiting_ns: u64,
+    /// The same of each request that a worker of ours took.
+    pub waiting: Histogram,
+    /// Page faults without a disk.
+    pub faults_minor: u64,
+    /// Page faults with one.
+    pub faults_major: u64,
+    /// Context switches because it waited.
+    pub switches_voluntary: u64,
+    /// Context switches because others wanted the core.
+    pub switches_involuntary: u64,
+    /// The highest peak of PHP's memory.
+    pub peak_bytes_max: u64,
+    /// Bodies received.
+    pub bytes_in: u64,
+    /// Bodies sent.
+    pub bytes_out: u64,
+}
+
+impl Costs {
+    pub(crate) fn add(&mut self, numbers: &Numbers) {
+        let n = numbers;
+        self.requests += 1;
+        let class = usize::from(n.status / 100);
+        self.by_class[if class < self.by_class.len() { class } else { 0 }] += 1;
+        self.by_end[n.end as usize] += 1;
+        self.retries += u64::from(n.retries);
+        self.wall.add(n.wall_ns);
+        self.elsewhere += u64::from(n.model == Model::Elsewhere);
+        if n.worker != 0 {
+            // Others tell of no queue, and zeros would make ours look shorter.
+            if n.model != Model::Elsewhere {
+                self.queue.add(n.queue_ns);
+            }
+            self.cpu.add(n.cpu_ns);
+        }
+        self.run_ns = self.run_ns.saturating_add(n.run_ns);
+        self.rollback_ns = self.rollback_ns.saturating_add(n.rollback_ns);
+        self.rollback_pages += u64::from(n.rollback_pages);
+        self.faults_minor += u64::from(n.faults_minor);
+        self.faults_major += u64::from(n.faults_major);
+        self.switches_voluntary += u64::from(n.switches_voluntary);
+        self.switches_involuntary += u64::from(n.switches_involuntary);
+        self.peak_bytes_max = self.peak_bytes_max.max(n.peak_bytes);
+        self.bytes_in = self.bytes_in.saturating_add(n.bytes_in);
+        self.bytes_out = self.bytes_out.saturating_add(n.bytes_out);
+    }
+
+    /// Adds what a request has waited for in PHP.
+    pub(crate) fn add_waiting(&mut self, numbers: &Numbers, ns: u64) {
+        self.waiting_ns = self.waiting_ns.saturating_add(ns);
+        if numbers.worker != 0 && numbers.model != Model::Elsewhere {
+            self.waiting.add(ns);
+        }
+    }
+
+    /// Takes all of another's.
+    pub(crate) fn merge(&mut self, other: &Costs) {
+        self.requests += other.requests;
+        self.elsewhere += other.elsewhere;
+        for (sum, n) in self.by_class.iter_mut().zip(other.by_class) {
+            *sum += n;
+        }
+        for (sum, n) in self.by_end.iter_mut().zip(other.by_end) {
+            *sum += n;
+        }
+        self.retries += other.retries;
+        self.wall.merge(&other.wall);
+        self.queue.merge(&other.queue);
+        self.cpu.merge(&other.cpu);
+        self.run_ns = self.run_ns.saturating_add(other.run_ns);
+        self.rollback_ns = self.rollback_ns.saturating_add(other.rollback_ns);
+        self.rollback_pages += other.rollback_pages;
+        self.waiting_ns = self.waiting_ns.saturating_add(other.waiting_ns);
+        self.waiting.merge(&other.waiting);
+        self.faults_minor += other.faults_minor;
+        self.faults_major += other.faults_major;
+        self.switches_voluntary += other.switches_voluntary;
+        self.switches_involuntary += other.switches_involuntary;
+        self.peak_bytes_max = self.peak_bytes_max.max(other.peak_bytes_max);
+        self.bytes_in = self.bytes_in.saturating_add(other.bytes_in);
+        self.bytes_out = self.bytes_out.saturating_add(other.bytes_out);
+    }
+
+    /// Answers with a status of 500 or above.
+    #[must_use]
+    pub fn errors(&self) -> u64 {
+        self.by_class[5]
+    }
+}
+
+/// Time spent waiting for one peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitFigures {
+    /// How often.
+    pub times: u64,
+    /// How long together, ns.
+    pub ns: u64,
+}
+
+/// One set of tags of a timer. Times in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimerFigures {
+    /// How often it was started and stopped.
+    pub hits: u64,
+    /// Requests that have it.
+    pub requests: u64,
+    /// Wall time.
+    pub wall_ns: u64,
+    /// CPU time in PHP.
+    pub user_ns: u64,
+    /// CPU time in the kernel.
+    pub system_ns: u64,
+}
+
+/// All that is known of one route.
+#[derive(Clone, Debug)]
+pub struct RouteFigures {
+    /// What its requests cost.
+    pub costs: Costs,
+    waits: Capped<WaitFigures>,
+    timers: Capped<TimerFigures>,
+    tags: Capped<u64>,
+    traced: Option<Numbers>,
+    closed: Closed,
+    /// Of requests since then; nothing while there are none, for there may be a thousand routes.
+    minute: Option<Box<ThisMinute>>,
+}
+
+/// What cannot be told by the difference of two sums.
+#[derive(Clone, Debug, Default)]
+struct ThisMinute {
+    wall: Histogram,
+    cpu: Histogram,
+    peak_bytes: u64,
+}
+
+/// What a route came to when its last minute was closed: minutes are differences, so that most of a request is added up once.
+#[derive(Clone, Debug, Default)]
+struct Closed {
+    requests: u64,
+    errors: u64,
+    queue_ns: u64,
+    run_ns: u64,
+    waiting_ns: u64,
+    rollback_ns: u64,
+    bytes_out: u64,
+    /// In the order of the route's own.
+    waits: Vec<WaitFigures>,
+    timers: Vec<TimerFigures>,
+}
+
+impl Default for RouteFigures {
+    fn default() -> RouteFigures {
+        RouteFigures {
+            costs: Costs::default(),
+            waits: Capped::new(PEERS_MAX),
+            timers: Capped::new(TIMERS_MAX),
+            tags: Capped::new(TAGS_MAX),
+            traced: None,
+            closed: Closed::default(),
+            minute: None,
+        }
+    }
+}
+
+impl RouteFigures {
+    /// Adds a request's costs.
+    pub(crate) fn count(&mut self, numbers: &Numbers) {
+        self.costs.add(numbers);
+        let minute = self.minute.get_or_insert_default();
+        minute.wall.add(numbers.wall_ns);
+        if numbers.worker != 0 {
+            minute.cpu.add(numbers.cpu_ns);
+        }
+        minute.peak_bytes = minute.peak_bytes.max(numbers.peak_bytes);
+        if numbers.is_sampled {
+            self.traced = Some(*numbers);
+        }
+    }
+
+    /// What has come since the last call, as it is kept on disk; nothing if no request has.
+    pub(crate) fn close_minute(&mut self) -> Option<RouteMinute> {
+        let minute = self.minute.take()?;
+        let fresh = self.closed();
+        let then = std::mem::replace(&mut self.closed, fresh);
+        let since = |now: u64, then: u64| now.saturating_sub(then);
+        let costs = &self.costs;
+        Some(RouteMinute {
+            requests: since(costs.requests, then.requests),
+            errors: since(costs.errors(), then.errors),
+            wall: minute.wall,
+            cpu: minute.cpu,
+            queue_ns: since(costs.queue.sum_ns(), then.queue_ns),
+            run_ns: since(costs.run_ns, then.run_ns),
+            waiting_ns: since(costs.waiting_ns, then.waiting_ns),
+            rollback_ns: since(costs.rollback_ns, then.rollback_ns),
+            peak_bytes_max: minute.peak_bytes,
+            bytes_out: since(costs.bytes_out, then.bytes_out),
+            waits: self.waits_since(&then.waits),
+            timers: self.timers_since(&then.timers),
+        })
+    }
+
+    fn closed(&self) -> Closed {
+        let costs = &self.costs;
+        Closed {
+            requests: costs.requests,
+            errors: costs.errors(),
+            queue_ns: costs.queue.sum_ns(),
+            run_ns: costs.run_ns,
+            waiting_ns: costs.waiting_ns,
+            rollback_ns: costs.rollback_ns,
+            bytes_out: costs.bytes_out,
+            waits: self.waits.places().copied().collect(),
+            timers: self.timers.places().copied().collect(),
+        }
+    }
+
+    fn waits_since(&self, then: &[WaitFigures]) -> Vec<StoredWait> {
+        let all = self.waits.named_places().enumerate();
+        let changed = all.filter_map(|(place, (key, now))| {
+            let then = then.get(place).copied().unwrap_or_default();
+            let times = now.times.saturating_sub(then.times);
+            let (kind, peer) = wait_of(key);
+            (times > 0).then(|| StoredWait {
+                kind: kind.to_owned(),
+                peer: peer.to_owned(),
+                times,
+                ns: now.ns.saturating_sub(then.ns),
+            })
+        });
+        changed.collect()
+    }
+
+    fn timers_since(&self, then: &[TimerFigures]) -> Vec<StoredTimer> {
+        let all = self.timers.named_places().enumerate();
+        let changed = all.filter_map(|(place, (key, now))| {
+            let then = then.get(place).copied().unwrap_or_default();
+            let hits = now.hits.saturating_sub(then.hits);
+            let tags = || tags_of(key).iter().map(|(n, v)| ((*n).into(), (*v).into())).collect();
+            let cpu_ns = |of: &TimerFigures| of.user_ns.saturating_add(of.system_ns);
+            (hits > 0).then(|| StoredTimer {
+                tags: tags(),
+                hits,
+                wall_ns: now.wall_ns.saturating_sub(then.wall_ns),
+                cpu_ns: cpu_ns(now).saturating_sub(cpu_ns(&then)),
+            })
+        });
+        changed.collect()
+    }
+
+    /// The latest request that belongs to a trace.
+    #[must_use]
+    pub fn traced(&self) -> Option<&Numbers> {
+        self.traced.as_ref()
+    }
+
+    /// Adds an entry of a report.
+    pub(crate) fn add(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Wait(Wait { kind, peer, times, ns }) => {
+                let figures = self.waits.entry(&format!("{}{SEPARATOR}{peer}", kind.name()));
+                figures.times += u64::from(*times);
+                figures.ns = figures.ns.saturating_add(*ns);
+            }
+            Entry::Timer { hits, wall_ns, user_ns, system_ns, tags } => {
+                let figures = self.timers.entry(&key(tags));
+                figures.hits += u64::from(*hits);
+                figures.requests += 1;
+                figures.wall_ns = figures.wall_ns.saturating_add(*wall_ns);
+                figures.user_ns = figures.user_ns.saturating_add(*user_ns);
+                figures.system_ns = figures.system_ns.saturating_add(*system_ns);
+            }
+            Entry::Tag(name, value) => *self.tags.entry(&key(&[(name, value)])) += 1,
+            Entry::Route(_) | Entry::Place(_) | Entry::Dropped(_) => {}
+        }
+    }
+
+    /// (kind, peer, figures) of what its requests waited for; beyond the cap the peer is `(other)`.
+    pub fn waits(&self) -> impl Iterator<Item = (&str, &str, &WaitFigures)> {
+        self.waits.iter().map(|(key, figures)| {
+            let (kind, peer) = wait_of(key);
+            (kind, peer, figures)
+        })
+    }
+
+    /// (tags, figures) of its timers; beyond the cap there are no tags.
+    pub fn timers(&self) -> impl Iterator<Item = (Vec<(&str, &str)>, &TimerFigures)> {
+        self.timers.iter().map(|(key, figures)| (tags_of(key), figures))
+    }
+
+    /// (name, value, requests) of its requests' tags.
+    pub fn tags(&self) -> impl Iterator<Item = (&str, &str, u64)> {
+        self.tags.iter().map(|(key, requests)| {
+            let (name, value) = key.split_once(SEPARATOR).unwrap_or((key, ""));
+            (name, value, *requests)
+        })
+    }
+}
+
+/// The same for the same tags in another order.
+fn key(tags: &[(&str, &str)]) -> String {
+    let clean = |text: &str| text.replace(SEPARATOR, " ");
+    let mut pairs: Vec<_> =
+        tags.iter().map(|(n, v)| format!("{}{SEPARATOR}{}", clean(n), clean(v))).collect();
+    pairs.sort_unstable();
+    pairs.join(&SEPARATOR.to_string())
+}
+
+fn wait_of(key: &str) -> (&str, &str) {
+    key.split_once(SEPARATOR).unwrap_or((WaitKind::Other.name(), key))
+}
+
+fn tags_of(key: &str) -> Vec<(&str, &str)> {
+    let parts: Vec<_> = key.split(SEPARATOR).collect();
+    parts.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PEERS_MAX, RouteFigures, TIMERS_MAX, TimerFigures, WaitFigures};
+    use crate::finished::{End, Numbers};
+    use crate::report::{Entry, Wait, WaitKind};
+
+    fn wait(peer: &str, ns: u64) -> Entry<'_> {
+        Entry::Wait(Wait { kind: WaitKind::Tcp, peer, times: 1, ns })
+    }
+
+    fn timer<'a>(tags: &[(&'a str, &'a str)]) -> Entry<'a> {
+        Entry::Timer { hits: 2, wall_ns: 10, user_ns: 4, system_ns: 1, tags: tags.to_vec() }
+    }
+
+    #[test]
+    fn costs_are_added_up() {
+        let mut route = RouteFigures::default();
+        for (status, end) in [(200, End::Answered), (503, End::Refused), (999, End::Answered)] {
+            let numbers = Numbers { status, end, wall_ns: 1_000, worker: 7, ..Numbers::default() };
+            route.costs.add(&numbers);
+        }
+        let costs = &route.costs;
+        assert_eq!((costs.requests, costs.errors(), costs.wall.sum_ns()), (3, 1, 3_000));
+        assert_eq!(costs.by_class, [1, 0, 1, 0, 0, 1]);
+        assert_eq!(costs.by_end[End::Refused as usize], 1);
+    }
+
+    #[test]
+    fn waits_are_told_apart_by_peer_up_to_a_cap() {
+        let mut route = RouteFigures::default();
+        route.add(&wait("db:5432", 5));
+        route.add(&wait("db:5432", 6));
+        for n in 0..2 * PEERS_MAX {
+            route.add(&wait(&format!("10.0.0.{n}:80"), 1));
+        }
+        let all: Vec<_> = route.waits().collect();
+        assert_eq!(all[0], ("tcp", "db:5432", &WaitFigures { times: 2, ns: 11 }));
+        let beyond = WaitFigures { times: PEERS_MAX as u64 + 1, ns: PEERS_MAX as u64 + 1 };
+        assert_eq!(all.last(), Some(&("other", "(other)", &beyond)));
+    }
+
+    #[test]
+    fn timers_are_told_apart_by_their_set_of_tags() {
+        let mut route = RouteFigures::default();
+        route.add(&timer(&[("group", "db"), ("host", "a")]));
+        route.add(&timer(&[("host", "a"), ("group", "db")]));
+        route.add(&timer(&[("group", "db\u{1f}host")]));
+        let all: Vec<_> = route.timers().collect();
+        let twice = TimerFigures { hits: 4, requests: 2, wall_ns: 20, user_ns: 8, system_ns: 2 };
+        assert_eq!(all[0], (vec![("group", "db"), ("host", "a")], &twice));
+        assert_eq!(all[1].0, [("group", "db host")]);
+        for n in 0..2 * TIMERS_MAX {
+            route.add(&timer(&[("n", &n.to_string())]));
+        }
+        assert_eq!(route.timers().count(), TIMERS_MAX + 1);
+        assert_eq!(route.timers().last().map(|(tags, _)| tags), Some(vec![]));
+    }
+
+    #[test]
+    fn request_tags_are_counted() {
+        let mut route = RouteFigures::default();
+        route.add(&Entry::Tag("country", "de"));
+        route.add(&Entry::Tag("country", "de"));
+        route.add(&Entry::Tag("country", "fr"));
+        let all: Vec<_> = route.tags().collect();
+        assert_eq!(all, [("country", "de", 2), ("country", "fr", 1)]);
+    }
+}

@@ -1,0 +1,129 @@
+//! The last seconds and minutes of the whole server: rings of a fixed length.
+
+use crate::finished::Numbers;
+use std::collections::VecDeque;
+
+/// Rows of the latency's heat map: row n is for times below 100 µs × 2ⁿ, the last for all above.
+pub const HEAT_ROWS: usize = 20;
+const HEAT_FIRST_NS: u64 = 100_000;
+
+/// One second or one minute. Times in ns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// When it began, seconds since 1970.
+    pub at: u64,
+    /// Requests that ended in it.
+    pub requests: u64,
+    /// Those with a status of 500 or above.
+    pub errors: u64,
+    /// Their wall time.
+    pub wall_ns: u64,
+    /// Their time in the queue.
+    pub queue_ns: u64,
+    /// The longest time in the queue.
+    pub queue_ns_max: u64,
+    /// Their CPU time.
+    pub cpu_ns: u64,
+    /// Of that, rollbacks.
+    pub rollback_ns: u64,
+    /// Time that PHP waited.
+    pub waiting_ns: u64,
+    /// CPU time of the server itself.
+    pub front_ns: u64,
+    /// How many took how long.
+    pub heat: [u32; HEAT_ROWS],
+}
+
+impl Moment {
+    pub(crate) fn add(&mut self, numbers: &Numbers, waiting_ns: u64) {
+        self.requests += 1;
+        self.errors += u64::from(numbers.status >= 500);
+        self.wall_ns = self.wall_ns.saturating_add(numbers.wall_ns);
+        self.queue_ns = self.queue_ns.saturating_add(numbers.queue_ns);
+        self.queue_ns_max = self.queue_ns_max.max(numbers.queue_ns);
+        self.cpu_ns = self.cpu_ns.saturating_add(numbers.cpu_ns);
+        self.rollback_ns = self.rollback_ns.saturating_add(numbers.rollback_ns);
+        self.waiting_ns = self.waiting_ns.saturating_add(waiting_ns);
+        let row = &mut self.heat[heat_row(numbers.wall_ns)];
+        *row = row.saturating_add(1);
+    }
+}
+
+/// The heat map's row for a wall time.
+#[must_use]
+pub fn heat_row(ns: u64) -> usize {
+    let doublings = u64::BITS - (ns / HEAT_FIRST_NS).leading_zeros();
+    (doublings as usize).min(HEAT_ROWS - 1)
+}
+
+/// Moments of the same length, the latest last; where nothing happened there is none.
+#[derive(Clone, Debug)]
+pub struct Series {
+    step: u64,
+    moments_max: usize,
+    moments: VecDeque<Moment>,
+}
+
+impl Series {
+    /// Moments of `step` seconds, of which the last `moments_max` are kept.
+    #[must_use]
+    pub fn new(step: u64, moments_max: usize) -> Series {
+        Series { step, moments_max, moments: VecDeque::new() }
+    }
+
+    /// The moment that a time in seconds since 1970 is in. A clock that was set back is the last moment.
+    pub(crate) fn at(&mut self, now: u64) -> &mut Moment {
+        let at = now - now % self.step;
+        let is_new = self.moments.back().is_none_or(|last| last.at < at);
+        if is_new {
+            if self.moments.len() == self.moments_max {
+                self.moments.pop_front();
+            }
+            self.moments.push_back(Moment { at, ..Moment::default() });
+        }
+        self.moments.back_mut().expect("there is one now")
+    }
+
+    /// Seconds from one moment to the next.
+    #[must_use]
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// What is kept, in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Moment> {
+        self.moments.iter()
+    }
+
+    /// The moments that began at `from` or later.
+    pub fn since(&self, from: u64) -> impl Iterator<Item = &Moment> {
+        let first = self.moments.partition_point(|m| m.at < from);
+        self.moments.range(first..)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HEAT_ROWS, Series, heat_row};
+    use crate::finished::Numbers;
+
+    #[test]
+    fn rows_of_the_heat_map_double() {
+        for (us, row) in [(0, 0), (99, 0), (100, 1), (199, 1), (200, 2), (399, 2), (400, 3)] {
+            assert_eq!(heat_row(us * 1_000), row, "{us} µs");
+        }
+        assert_eq!(heat_row(u64::MAX), HEAT_ROWS - 1);
+    }
+
+    #[test]
+    fn a_series_keeps_its_last_moments() {
+        let mut series = Series::new(60, 3);
+        for now in [0, 59, 60, 180, 185, 100, 300] {
+            series.at(now).add(&Numbers::default(), 0);
+        }
+        let kept: Vec<_> = series.iter().map(|m| (m.at, m.requests)).collect();
+        assert_eq!(kept, [(60, 1), (180, 3), (300, 1)]);
+        assert_eq!(series.since(180).count(), 2);
+        assert_eq!(series.since(301).count(), 0);
+    }
+}

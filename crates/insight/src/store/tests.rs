@@ -1,0 +1,187 @@
+use super::{
+    Event, EventKind, Historian, Minute, MinuteTotal, PAGE_BYTES, RouteMinute, Store, StoreLimits,
+    StoredTimer, StoredWait,
+};
+use crate::finished::{Finished, Numbers};
+use crate::histogram::Histogram;
+use crate::kept::Kept;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+const LIMITS: StoreLimits = StoreLimits { bytes_max: 16 << 20, days_max: 30 };
+const HOUR: u64 = 3_600;
+
+fn figures(requests: u64) -> RouteMinute {
+    let mut wall = Histogram::default();
+    for n in 0..requests {
+        wall.add(1_000_000 * (n % 50 + 1));
+    }
+    RouteMinute { requests, wall, ..RouteMinute::default() }
+}
+
+fn minute(at: u64, routes: &[(&str, u64)]) -> Minute {
+    let routes = routes.iter().map(|(name, n)| (Box::from(*name), figures(*n))).collect();
+    Minute { at, routes, ..Minute::default() }
+}
+
+fn open(path: &Path) -> Store {
+    Store::open(path, LIMITS).expect("a fresh file").0
+}
+
+fn file() -> (tempfile::TempDir, std::path::PathBuf) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("history.sqlite");
+    (folder, path)
+}
+
+#[test]
+fn what_is_put_is_there_for_a_reader_and_after_a_restart() {
+    let (_folder, path) = file();
+    let mut store = open(&path);
+    let kept = Kept::new(
+        &Finished {
+            numbers: Numbers { began_unix_us: 61_000_000, status: 500, ..Numbers::default() },
+            id: "abc",
+            ..Finished::default()
+        },
+        "shop",
+        &[],
+    );
+    let event = Event { at: 65, kind: EventKind::Reload, text: "generation 2".into() };
+    let one = Minute {
+        events: vec![event.clone()],
+        kept: vec![Arc::new(kept.clone())],
+        ..minute(60, &[("shop", 10), ("blog", 5)])
+    };
+    store.put(&one).unwrap();
+    store.put(&minute(120, &[("shop", 7)])).unwrap();
+    let check = |store: &Store| {
+        let minutes = store.minutes(0, 200).unwrap();
+        let found: Vec<_> =
+            minutes.iter().map(|(at, route, m)| (*at, route.as_str(), m.requests)).collect();
+        assert_eq!(found, [(60, "shop", 10), (60, "blog", 5), (120, "shop", 7)]);
+        assert_eq!(minutes[0].2.wall.count(), 10);
+        assert_eq!(store.minutes(61, 200).unwrap().len(), 1);
+        let of_shop = store.minutes_of("shop", 0, 200).unwrap();
+        assert_eq!(
+            of_shop.iter().map(|(at, m)| (*at, m.requests)).collect::<Vec<_>>(),
+            [(60, 10), (120, 7)]
+        );
+        let busiest = [("shop".to_owned(), 17, 0), ("blog".to_owned(), 5, 0)];
+        assert_eq!(store.busiest(0, 200, 5).unwrap(), busiest);
+        assert_eq!(store.busiest(0, 200, 1).unwrap(), busiest[..1]);
+        assert_eq!(store.latest_requests(0, 200, 5).unwrap(), std::slice::from_ref(&kept));
+        assert_eq!(store.latest_requests(62, 200, 5).unwrap(), []);
+        let total = |at, requests| MinuteTotal { at, requests, errors: 0 };
+        assert_eq!(store.totals(0, 200).unwrap(), [total(60, 15), total(120, 7)]);
+        let sums = store.sums(0, 200).unwrap();
+        let found: Vec<_> =
+            sums.iter().map(|(name, s)| (name.as_str(), s.requests, s.wall.count())).collect();
+        assert_eq!(found, [("shop", 17, 17), ("blog", 5, 5)]);
+        assert_eq!(store.events(0, 200).unwrap(), std::slice::from_ref(&event));
+        assert_eq!(store.latest_events(0, 200, 5).unwrap(), std::slice::from_ref(&event));
+        assert_eq!(store.latest_events(0, 200, 0).unwrap(), []);
+        assert_eq!(store.request("abc").unwrap(), Some(kept.clone()));
+        assert_eq!(store.request("abcd").unwrap(), None);
+        assert_eq!(store.requests(0, 200).unwrap().len(), 1);
+    };
+    check(&Store::reader(&path).unwrap());
+    drop(store);
+    check(&open(&path));
+}
+
+#[test]
+fn a_minute_in_which_the_server_was_started_anew_has_both_halves() {
+    let (_folder, path) = file();
+    let part = |ns| {
+        let mut part = minute(60, &[("shop", 10)]);
+        let figures = &mut part.routes[0].1;
+        figures.waits = ["db", if ns == 1 { "a" } else { "b" }]
+            .map(|peer| StoredWait { kind: "tcp".into(), peer: peer.into(), times: 1, ns })
+            .to_vec();
+        let tags = vec![("group".to_owned(), "db".to_owned())];
+        figures.timers = vec![StoredTimer { tags, hits: 1, wall_ns: ns, cpu_ns: ns }];
+        part
+    };
+    open(&path).put(&part(1)).unwrap();
+    open(&path).put(&part(2)).unwrap();
+    let kept = Store::reader(&path).unwrap().minutes(0, 100).unwrap();
+    let [(60, _, both)] = &kept[..] else { panic!("{kept:?}") };
+    assert_eq!((both.requests, both.wall.count()), (20, 20));
+    let waits: Vec<_> = both.waits.iter().map(|w| (w.peer.as_str(), w.times, w.ns)).collect();
+    assert_eq!(waits, [("db", 2, 3), ("b", 1, 2), ("a", 1, 1)]);
+    let timers: Vec<_> = both.timers.iter().map(|t| (t.hits, t.wall_ns, t.cpu_ns)).collect();
+    assert_eq!(timers, [(2, 3, 3)]);
+}
+
+#[test]
+fn the_file_stays_within_its_limit_and_the_oldest_goes_first() {
+    let (_folder, path) = file();
+    let limits = StoreLimits { bytes_max: 1 << 20, days_max: 3_650 };
+    let (mut store, _) = Store::open(&path, limits).unwrap();
+    let names: Vec<String> = (0..40).map(|n| format!("route {n}")).collect();
+    let routes: Vec<_> = names.iter().map(|name| (name.as_str(), 60)).collect();
+    for at in (0..20 * HOUR).step_by(600) {
+        store.put(&minute(at, &routes)).unwrap_or_else(|e| panic!("{at}: {e}"));
+        let size = std::fs::metadata(&path).unwrap().len();
+        assert!(size <= limits.bytes_max + PAGE_BYTES, "{at}: {size}");
+    }
+    let kept = store.minutes(0, u64::from(u32::MAX)).unwrap();
+    let first = kept.first().map(|(at, ..)| *at).unwrap();
+    assert!(first > 0 && first % HOUR == 0, "{first}");
+    assert_eq!(kept.last().map(|(at, ..)| *at), Some(20 * HOUR - 600));
+}
+
+#[test]
+fn old_days_are_forgotten() {
+    let (_folder, path) = file();
+    let (mut store, _) = Store::open(&path, StoreLimits { days_max: 1, ..LIMITS }).unwrap();
+    store.put(&minute(0, &[("old", 1)])).unwrap();
+    store.put(&minute(25 * HOUR, &[("new", 1)])).unwrap();
+    let names: Vec<_> = store.minutes(0, 100 * HOUR).unwrap().into_iter().map(|m| m.1).collect();
+    assert_eq!(names, ["new"]);
+}
+
+#[test]
+fn a_file_that_is_no_history_is_moved_aside() {
+    let (_folder, path) = file();
+    std::fs::write(&path, "not a database, but quite long enough to be looked at".repeat(40))
+        .unwrap();
+    let (mut store, was_moved) = Store::open(&path, LIMITS).unwrap();
+    assert!(was_moved);
+    store.put(&minute(0, &[("r", 1)])).unwrap();
+    assert!(path.with_extension("unreadable").exists());
+}
+
+#[test]
+fn a_history_of_another_version_is_moved_aside() {
+    let (_folder, path) = file();
+    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    assert!(Store::open(&path, LIMITS).unwrap().1);
+}
+
+#[test]
+fn trouble_is_told_once_and_so_is_its_end() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("missing/history.sqlite");
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = Arc::clone(&told);
+    let trouble = Box::new(move |text: &str| tell.lock().unwrap().push(text.to_owned()));
+    let mut historian = Historian::start(path.clone(), LIMITS, trouble).unwrap();
+    historian.put(minute(0, &[("r", 1)]));
+    historian.put(minute(60, &[("r", 1)]));
+    historian.finish();
+    assert_eq!(historian.history().minutes_lost, 2);
+    assert!(historian.history().trouble.contains("missing/history.sqlite"));
+    assert_eq!(told.lock().unwrap().len(), 1, "{told:?}");
+}
+
+#[test]
+fn a_last_minute_is_written_at_the_end() {
+    let (_folder, path) = file();
+    let trouble = Box::new(|text: &str| panic!("{text}"));
+    let mut historian = Historian::start(path.clone(), LIMITS, trouble).unwrap();
+    historian.put(minute(60, &[("r", 3)]));
+    historian.finish();
+    assert_eq!(Store::reader(&path).unwrap().minutes(0, 100).unwrap().len(), 1);
+}

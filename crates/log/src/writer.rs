@@ -1,0 +1,379 @@
+//! queue → descriptor: the thread that writes, and may wait.
+//!
+//! Whatever the system says to a write (no reader, no room, beyond a limit), the lines are lost and counted, and the
+//! next ones are tried again.
+
+use crate::queue::{Batch, Queue, Trouble, Work, count_lines};
+use crate::signals::spawn_deaf;
+use crate::target::{Out, Target};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Lines are written together up to this size (`PIPE_BUF`): so many bytes stand together in a pipe that others share.
+const WRITE_BYTES_MAX: usize = 4096;
+/// While a pipe is full, this often it is asked whether it is still wanted, and whether there is something to tell.
+const ROOM_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// After a write that finds no room where `poll` has seen some.
+const AGAIN_PAUSE: Duration = Duration::from_millis(1);
+/// Between two words about what was lost.
+const TELL_PERIOD: Duration = Duration::from_secs(5);
+
+/// Says what is wrong.
+pub enum Notice {
+    /// By a line for the log itself.
+    Line(Box<dyn FnMut(&Trouble) -> String + Send>),
+    /// By whoever is called here, in another log.
+    Elsewhere(Box<dyn FnMut(&Trouble) + Send>),
+}
+
+/// A log that nobody waits for. Cheap to clone; the last one's end is the end of its thread, when all is written.
+#[derive(Clone, Debug)]
+pub struct Log(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    queue: Arc<Queue>,
+    reopens: Arc<AtomicBool>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.queue.end();
+    }
+}
+
+impl Log {
+    /// Opens the target and starts the thread, which is given that name.
+    pub fn start(name: &str, target: Target, notice: Notice) -> io::Result<Log> {
+        let (queue, reopens) = (Arc::<Queue>::default(), Arc::<AtomicBool>::default());
+        let mut writer = Writer {
+            out: target.open()?,
+            target,
+            queue: Arc::clone(&queue),
+            reopens: Arc::clone(&reopens),
+            notice,
+            told: 0,
+            told_at: None,
+            lost_since: None,
+            error: None,
+            is_mid_line: false,
+        };
+        spawn_deaf(name, move || writer.run())?;
+        Ok(Log(Arc::new(Inner { queue, reopens })))
+    }
+
+    /// Queues whole lines, each with its end. False: they are lost. Never waits.
+    pub fn put(&self, lines: impl Into<Vec<u8>>) -> bool {
+        self.0.queue.put(lines.into())
+    }
+
+    /// Lines that were lost since the start.
+    pub fn lost(&self) -> u64 {
+        self.0.queue.lost()
+    }
+
+    /// Opens a file again, which was moved away, before the next line.
+    pub fn reopen(&self) {
+        self.0.reopens.store(true, Ordering::Release);
+    }
+
+    /// Waits until all is written or lost, and the loss is told, for at most `limit`; false: it is not yet.
+    pub fn flush(&self, limit: Duration) -> bool {
+        self.0.queue.flush(limit)
+    }
+}
+
+impl io::Write for Log {
+    /// A write is whole lines. It never fails: what is lost is counted.
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        self.put(lines);
+        Ok(lines.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct Writer {
+    out: Out,
+    target: Target,
+    queue: Arc<Queue>,
+    reopens: Arc<AtomicBool>,
+    notice: Notice,
+    /// Lost lines that were told of.
+    told: u64,
+    told_at: Option<Instant>,
+    /// Since when there is something to tell.
+    lost_since: Option<Instant>,
+    /// Of the writes since then, if one failed.
+    error: Option<String>,
+    /// The last write broke off inside a line.
+    is_mid_line: bool,
+}
+
+impl Writer {
+    fn run(&mut self) {
+        loop {
+            match self.queue.next(self.tell_at()) {
+                Work::Write(batches) => {
+                    self.write_batches(&batches);
+                    // It is told behind what stood in the queue then, unless that never gets empty.
+                    if self.is_overdue() {
+                        self.tell();
+                    }
+                }
+                Work::Tell => self.tell(),
+                Work::End => return,
+            }
+        }
+    }
+
+    /// When to say what was lost, if anything was that can be told.
+    fn tell_at(&self) -> Option<Instant> {
+        if self.queue.lost() == self.told {
+            return None;
+        }
+        Some(self.told_at.map_or_else(Instant::now, |at| at + TELL_PERIOD))
+    }
+
+    fn is_overdue(&mut self) -> bool {
+        if self.queue.lost() == self.told {
+            return false;
+        }
+        self.lost_since.get_or_insert_with(Instant::now).elapsed() > TELL_PERIOD
+    }
+
+    fn tell(&mut self) {
+        let lines = self.queue.lost() - self.told;
+        (self.told_at, self.lost_since) = (Some(Instant::now()), None);
+        if self.say(&Trouble::Lost { lines, error: self.error.clone() }) {
+            self.told += lines;
+            self.error = None;
+        }
+    }
+
+    fn say(&mut self, trouble: &Trouble) -> bool {
+        match &mut self.notice {
+            Notice::Line(line) => {
+                let line = line(trouble);
+                self.write(line.as_bytes()).is_ok()
+            }
+            Notice::Elsewhere(say) => {
+                say(trouble);
+                true
+            }
+        }
+    }
+
+    /// Joins batches to writes of whole lines.
+    fn write_batches(&mut self, batches: &[Batch]) {
+        let mut rest = batches;
+        while !rest.is_empty() {
+            let mut text = Vec::with_capacity(WRITE_BYTES_MAX);
+            let mut count = 0;
+            for batch in rest {
+                if count > 0 && text.len() + batch.text.len() > WRITE_BYTES_MAX {
+                    break;
+                }
+                text.extend_from_slice(&batch.text);
+                count += 1;
+            }
+            let (done, later) = rest.split_at(count);
+            if let Err(lines) = self.write(&text) {
+                self.queue.lose(lines);
+            }
+            self.queue.release(done);
+            rest = later;
+        }
+    }
+
+    /// The error is how many lines were not written to their end.
+    fn write(&mut self, lines: &[u8]) -> Result<(), u64> {
+        if self.reopens.swap(false, Ordering::AcqRel) {
+            self.open_again();
+        }
+        if self.is_mid_line {
+            self.write_all(b"\n").map_err(|_| count_lines(lines))?;
+            self.is_mid_line = false;
+        }
+        let (written, result) = match self.write_all(lines) {
+            Ok(()) => (lines.len(), Ok(())),
+            Err(written) => (written, Err(count_lines(&lines[written..]))),
+        };
+        if written > 0 {
+            self.is_mid_line = lines[written - 1] != b'\n';
+        }
+        result
+    }
+
+    fn open_again(&mut self) {
+        match self.target.open() {
+            Ok(out) => (self.out, self.is_mid_line) = (out, false),
+            // The old file goes on; the next attempt is the operator's.
+            Err(error) => {
+                self.say(&Trouble::NotReopened { error: error.to_string() });
+            }
+        }
+    }
+
+    /// Waits for as long as it takes. The error is how many bytes were written before one happened.
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), usize> {
+        let mut written = 0;
+        while written < bytes.len() {
+            if !self.out.is_file && !self.wait_for_room() {
+                return Err(written);
+            }
+            let end = if self.out.is_file { bytes.len() } else { written + WRITE_BYTES_MAX };
+            match rustix::io::write(&self.out.fd, &bytes[written..end.min(bytes.len())]) {
+                Ok(n) if n > 0 => written += n,
+                Err(Errno::INTR) => {}
+                // Somebody who shares it was faster.
+                Err(Errno::AGAIN) => std::thread::sleep(AGAIN_PAUSE),
+                other => {
+                    self.error = Some(other.err().unwrap_or(Errno::IO).to_string());
+                    return Err(written);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until there is some: writing to a pipe that is full would wait too, but say nothing meanwhile. False:
+    /// nobody wants it any more.
+    fn wait_for_room(&mut self) -> bool {
+        loop {
+            let mut out = [PollFd::new(&self.out.fd, PollFlags::OUT)];
+            // Whatever is wrong with the descriptor: the write will say it.
+            if poll(&mut out, Some(&ROOM_LOOK)) != Ok(0) {
+                return true;
+            }
+            if self.reopens.load(Ordering::Acquire) || self.queue.is_over() {
+                return false;
+            }
+            if matches!(self.notice, Notice::Elsewhere(_)) && self.is_overdue() {
+                self.tell();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::path::Path;
+
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    /// Its notices are lines of its own.
+    fn log_to(path: &Path) -> Log {
+        let notice = Notice::Line(Box::new(|trouble| format!("log: {trouble}\n")));
+        Log::start("test-log", Target::File(path.to_owned()), notice).expect("a log")
+    }
+
+    #[test]
+    fn lines_arrive_in_order_and_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let log = log_to(&path);
+        let much = "x".repeat(3 * WRITE_BYTES_MAX);
+        for n in 0..1000 {
+            assert!(log.put(format!("line {n}\n")));
+        }
+        assert!(log.put(format!("{much}\nthe last\n")));
+        assert!(log.flush(LIMIT));
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut expected: Vec<_> = (0..1000).map(|n| format!("line {n}")).collect();
+        expected.extend([much, "the last".to_owned()]);
+        assert_eq!(text.lines().collect::<Vec<_>>(), expected);
+        assert_eq!(log.lost(), 0);
+    }
+
+    #[test]
+    fn a_file_that_was_moved_away_is_opened_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, moved] = ["log", "log.1"].map(|name| folder.path().join(name));
+        let log = log_to(&path);
+        log.put("one\n");
+        assert!(log.flush(LIMIT));
+        std::fs::rename(&path, &moved).unwrap();
+        log.reopen();
+        log.put("two\n");
+        assert!(log.flush(LIMIT));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "two\n");
+        std::fs::rename(&path, &moved).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        log.reopen();
+        log.put("three\n");
+        assert!(log.flush(LIMIT));
+        let text = std::fs::read_to_string(&moved).unwrap();
+        assert!(text.starts_with("two\nlog: cannot be opened again: "), "{text}");
+        assert!(text.ends_with("three\n"), "{text}");
+    }
+
+    #[test]
+    fn what_a_full_disk_takes_is_counted_and_told() {
+        let (told, hear) = std::sync::mpsc::channel();
+        let notice =
+            Notice::Elsewhere(Box::new(move |trouble| drop(told.send(trouble.to_string()))));
+        let log = Log::start("test-log", Target::File("/dev/full".into()), notice).unwrap();
+        log.put("one\ntwo\n");
+        assert!(log.flush(LIMIT));
+        assert_eq!(log.lost(), 2);
+        let text = hear.recv_timeout(LIMIT).unwrap();
+        assert_eq!(text, "2 lines were lost: No space left on device (os error 28)");
+    }
+
+    #[test]
+    fn a_pipe_that_nobody_reads_holds_up_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, fifo, 0o600.into(), 0).unwrap();
+        let log = log_to(&path);
+        let line = format!("{}\n", "x".repeat(999));
+        let kept = (0..20_000).filter(|_| log.put(line.as_str())).count() as u64;
+        assert!((4000..5000).contains(&kept), "{kept}");
+        assert_eq!(log.lost(), 20_000 - kept);
+        assert!(!log.flush(Duration::from_millis(1)));
+        let mut reader = std::fs::File::open(&path).unwrap();
+        let (mut text, mut bytes) = (Vec::new(), vec![0; 65536]);
+        while !text.ends_with(b"while nobody read\n") {
+            let n = reader.read(&mut bytes).unwrap();
+            text.extend_from_slice(&bytes[..n]);
+        }
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(text.matches(&line).count() as u64, kept);
+        assert!(text.contains("log: 15,"), "what was lost");
+    }
+
+    #[test]
+    fn a_line_that_was_cut_is_not_continued() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let queue = Arc::<Queue>::default();
+        let target = Target::File(path.clone());
+        let mut writer = Writer {
+            out: target.open().unwrap(),
+            target,
+            queue,
+            reopens: Arc::default(),
+            notice: Notice::Elsewhere(Box::new(|_| ())),
+            told: 0,
+            told_at: None,
+            lost_since: None,
+            error: None,
+            is_mid_line: false,
+        };
+        writer.write_all(b"half").unwrap();
+        writer.is_mid_line = true;
+        writer.write(b"whole\n").unwrap();
+        writer.write(b"whole too\n").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "half\nwhole\nwhole too\n");
+    }
+}

@@ -1,0 +1,305 @@
+//! This minute, by route; and the requests that still run, whose route is known when they end.
+//!
+//! A worker knows its route late, or never: the application may say it at any time, and the last word counts. So what a request
+//! was seen at is kept by the request's id until crates/insight has learned its route. Requests of which nothing is heard are
+//! called by their path, as crates/insight does without a word of the application.
+
+use crate::sample::Sample;
+use samovar_insight::{Finished, Model, OTHER, Scene, route_by_path};
+use samovar_spy::profile::Profile;
+use std::collections::{HashMap, VecDeque};
+
+/// The route of an application's boot.
+pub const BOOT: &str = "(boot)";
+/// The route of what workers do between requests.
+pub const BETWEEN: &str = "(between requests)";
+
+const MINUTE_S: u64 = 60;
+/// Routes of one minute; all others are one.
+const ROUTES_MAX: usize = 512;
+/// Different stacks of one route and minute.
+const STACKS_MAX: usize = 5_000;
+/// Requests whose route is not known yet.
+const OPEN_MAX: usize = 1_024;
+/// Different stacks of one of them: an hour of a job has more.
+const OPEN_STACKS_MAX: usize = 2_000;
+/// Requests that have ended, and whose workers may go on with something.
+const ENDED_MAX: usize = 256;
+/// Workers whose generation is remembered.
+const LIVES_MAX: usize = 512;
+/// A request that was not seen for so long, seconds, has ended without a word.
+const SILENT_S: u64 = 120;
+
+/// One route's part of a minute.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Row {
+    pub(crate) generation: u64,
+    pub(crate) model: Model,
+    /// Requests that ended in it; 0 where nobody counts them.
+    pub(crate) requests: u64,
+    pub(crate) profile: Profile,
+}
+
+/// A minute that is over.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Minute {
+    /// When it began, seconds since 1970.
+    pub(crate) at: u64,
+    pub(crate) rows: Vec<(Box<str>, Row)>,
+}
+
+#[derive(Debug)]
+struct Open {
+    row: Row,
+    /// Its name if nobody says another.
+    route: String,
+    seen_at: u64,
+    scene: Option<Scene>,
+}
+
+/// What has not been kept yet.
+#[derive(Debug)]
+pub(crate) struct Running {
+    /// Whether somebody tells of requests' ends.
+    is_told: bool,
+    minute: u64,
+    rows: HashMap<Box<str>, Vec<Row>>,
+    open: HashMap<Box<str>, Open>,
+    ended: VecDeque<(Box<str>, Box<str>)>,
+    /// (life, generation) of workers, the latest last.
+    lives: VecDeque<(u32, u64)>,
+}
+
+impl Running {
+    pub(crate) fn new(is_told: bool, now: u64) -> Running {
+        Running {
+            is_told,
+            minute: now - now % MINUTE_S,
+            rows: HashMap::new(),
+            open: HashMap::new(),
+            ended: VecDeque::new(),
+            lives: VecDeque::new(),
+        }
+    }
+
+    /// A worker, in that life, is of that generation.
+    pub(crate) fn knows(&mut self, life: u32, generation: u64) {
+        if self.lives.len() == LIVES_MAX {
+            self.lives.pop_front();
+        }
+        self.lives.push_back((life, generation));
+    }
+
+    /// Of the worker in that life; the latest, if it was too short to be seen.
+    fn generation_of(&self, life: u32) -> u64 {
+        let known = self.lives.iter().rev().find(|(known, _)| *known == life);
+        known.or(self.lives.back()).map_or(0, |(_, generation)| *generation)
+    }
+
+    /// Adds a look.
+    pub(crate) fn add(&mut self, sample: &Sample<'_>, now: u64) {
+        let (generation, model) = (sample.generation, sample.model);
+        let Some((id, script, path)) = sample.request else {
+            let route = if sample.is_boot { BOOT } else { BETWEEN };
+            return sample.add_to(&mut self.row(route, generation, model).profile);
+        };
+        let mut name = String::new();
+        if let Some((_, route)) = self.ended.iter().rev().find(|(ended, _)| **ended == *id) {
+            let route = route.clone();
+            return sample.add_to(&mut self.row(&route, generation, model).profile);
+        }
+        if let Some(open) = self.open.get_mut(id)
+            && open.row.profile.len() < OPEN_STACKS_MAX
+        {
+            open.seen_at = now;
+            (open.row.generation, open.row.model) = (generation, model);
+            return sample.add_to(&mut open.row.profile);
+        }
+        let route = route_by_path(script, path, &mut name);
+        let is_new = !self.open.contains_key(id);
+        if !self.is_told || id.is_empty() || !is_new || self.open.len() >= OPEN_MAX {
+            return sample.add_to(&mut self.row(route, generation, model).profile);
+        }
+        let mut row = Row { generation, model, ..Row::default() };
+        sample.add_to(&mut row.profile);
+        let open = Open { row, route: route.to_owned(), seen_at: now, scene: None };
+        self.open.insert(id.into(), open);
+    }
+
+    /// Notes what a request was at when it became slow.
+    pub(crate) fn is_slow(
+        &mut self,
+        (id, script, path): (&str, &str, &str),
+        scene: Scene,
+        now: u64,
+    ) {
+        if !self.is_told || id.is_empty() {
+            return;
+        }
+        if let Some(open) = self.open.get_mut(id) {
+            open.scene = Some(scene);
+        } else if self.open.len() < OPEN_MAX {
+            let mut name = String::new();
+            let route = route_by_path(script, path, &mut name).to_owned();
+            let (row, scene) = (Row::default(), Some(scene));
+            self.open.insert(id.into(), Open { row, route, seen_at: now, scene });
+        }
+    }
+
+    /// A request has ended, of this route: what was seen of it is the route's from now on.
+    pub(crate) fn ended(&mut self, finished: &Finished, route: &str) -> Option<Scene> {
+        let numbers = &finished.numbers;
+        if numbers.worker == 0 || numbers.model == Model::Elsewhere {
+            return None;
+        }
+        let generation = self.generation_of(numbers.worker);
+        self.row(route, generation, numbers.model).requests += 1;
+        let open = self.open.remove(finished.id)?;
+        let Row { generation, model, profile, .. } = open.row;
+        if !profile.is_empty() {
+            self.row(route, generation, model).profile.merge(&profile, STACKS_MAX);
+        }
+        if self.ended.len() == ENDED_MAX {
+            self.ended.pop_front();
+        }
+        self.ended.push_back((finished.id.into(), route.into()));
+        open.scene
+    }
+
+    fn row(&mut self, route: &str, generation: u64, model: Model) -> &mut Row {
+        let is_known = self.rows.contains_key(route);
+        let route = if is_known || self.rows.len() < ROUTES_MAX { route } else { OTHER };
+        if !self.rows.contains_key(route) {
+            self.rows.insert(route.into(), Vec::new());
+        }
+        let Some(rows) = self.rows.get_mut(route) else { unreachable!("it has just been put") };
+        let at = rows.iter().position(|row| (row.generation, row.model) == (generation, model));
+        let at = at.unwrap_or_else(|| {
+            rows.push(Row { generation, model, ..Row::default() });
+            rows.len() - 1
+        });
+        &mut rows[at]
+    }
+
+    /// The minute that is over at `now`, if one is.
+    pub(crate) fn close_minute(&mut self, now: u64) -> Option<Minute> {
+        let minute = now - now % MINUTE_S;
+        if minute <= self.minute {
+            return None;
+        }
+        let silent = |open: &Open| open.seen_at + SILENT_S < now;
+        let gone: Vec<_> =
+            self.open.iter().filter(|(_, o)| silent(o)).map(|(id, _)| id.clone()).collect();
+        for id in gone {
+            let Some(Open { row, route, .. }) = self.open.remove(&id) else { continue };
+            self.row(&route, row.generation, row.model).profile.merge(&row.profile, STACKS_MAX);
+        }
+        let at = std::mem::replace(&mut self.minute, minute);
+        let rows = std::mem::take(&mut self.rows);
+        let rows = rows
+            .into_iter()
+            .flat_map(|(route, rows)| rows.into_iter().map(move |row| (route.clone(), row)));
+        Some(Minute { at, rows: rows.collect() })
+    }
+
+    /// What would be kept if the minute were over, running requests by their paths' names.
+    pub(crate) fn copy(&self, mut is_wanted: impl FnMut(&str, &Row) -> bool) -> Minute {
+        let known = self.rows.iter().flat_map(|(route, rows)| rows.iter().map(|r| (&**route, r)));
+        let open = self.open.values().map(|open| (&*open.route, &open.row));
+        let rows = known.chain(open).filter(|(route, row)| is_wanted(route, row));
+        let rows = rows.map(|(route, row)| (Box::from(route), row.clone())).collect();
+        Minute { at: self.minute, rows }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::At;
+    use samovar_insight::Numbers;
+    use samovar_spy::profile::Weight;
+
+    const NOW: u64 = 6_000;
+
+    fn sample(id: &str) -> Sample<'_> {
+        Sample {
+            generation: 1,
+            model: Model::Script,
+            is_boot: false,
+            request: Some((id, "/index.php", "/users/42")),
+            at: At::NoCode,
+            weight: Weight { samples: 1, wall_ns: 10, cpu_ns: 5 },
+        }
+    }
+
+    fn end(running: &mut Running, id: &str, route: &str) -> Option<Scene> {
+        let numbers = Numbers { worker: 7, model: Model::Script, ..Numbers::default() };
+        running.ended(&Finished { numbers, id, ..Finished::default() }, route)
+    }
+
+    fn told(minute: &Minute) -> Vec<(String, u64, u64)> {
+        let row = |(route, row): &(Box<str>, Row)| {
+            (route.to_string(), row.requests, row.profile.total().samples)
+        };
+        let mut all: Vec<_> = minute.rows.iter().map(row).collect();
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn what_was_seen_of_a_request_goes_to_the_route_that_it_had_in_the_end() {
+        let mut running = Running::new(true, NOW);
+        running.knows(7, 1);
+        for id in ["a", "a", "b"] {
+            running.add(&sample(id), NOW);
+        }
+        let by_path = ("index.php /users/{n}".to_owned(), 0, 3);
+        let open = running.copy(|_, _| true);
+        let sum: u64 = told(&open).iter().map(|(.., samples)| samples).sum();
+        assert_eq!((told(&open)[0].0.clone(), sum), (by_path.0.clone(), by_path.2));
+        end(&mut running, "a", "user_show");
+        // What it does after its answer.
+        running.add(&sample("a"), NOW);
+        end(&mut running, "never seen", "user_show");
+        let minute = running.close_minute(NOW + 60).expect("it is over");
+        assert_eq!(told(&minute), [("user_show".to_owned(), 2, 3)]);
+        // Of `b` nothing is heard any more.
+        assert_eq!(told(&running.close_minute(NOW + 600).expect("over")), [(by_path.0, 0, 1)]);
+    }
+
+    #[test]
+    fn without_anybody_who_tells_of_ends_paths_are_names() {
+        let mut running = Running::new(false, NOW);
+        running.add(&sample("a"), NOW);
+        running.add(&Sample { request: None, at: At::Rollback, ..sample("") }, NOW);
+        running.add(&Sample { request: None, is_boot: true, ..sample("") }, NOW);
+        let minute = running.close_minute(NOW + 60).expect("over");
+        let names: Vec<_> = told(&minute).into_iter().map(|(name, ..)| name).collect();
+        assert_eq!(names, [BETWEEN, BOOT, "index.php /users/{n}"]);
+    }
+
+    #[test]
+    fn a_slow_request_has_its_scene_at_its_end() {
+        let mut running = Running::new(true, NOW);
+        let scene = Scene { blocked: "it computes".into(), calls: vec!["f()".into()] };
+        running.is_slow(("a", "", "/"), scene.clone(), NOW);
+        assert_eq!(end(&mut running, "b", "r"), None);
+        assert_eq!(end(&mut running, "a", "r"), Some(scene));
+        assert_eq!(end(&mut running, "a", "r"), None);
+    }
+
+    #[test]
+    fn neither_ids_nor_paths_make_it_grow() {
+        let mut running = Running::new(true, NOW);
+        let ids: Vec<_> = (0..3 * OPEN_MAX).map(|n| format!("id{n}")).collect();
+        for id in &ids {
+            let path = format!("/{id}x");
+            running.add(&Sample { request: Some((id, "", &path)), ..sample(id) }, NOW);
+        }
+        assert_eq!(running.open.len(), OPEN_MAX);
+        assert!(running.rows.len() <= ROUTES_MAX + 1);
+        let sum: u64 =
+            running.copy(|_, _| true).rows.iter().map(|(_, r)| r.profile.total().samples).sum();
+        assert_eq!(sum, 3 * OPEN_MAX as u64, "nothing is lost");
+    }
+}

@@ -1,0 +1,105 @@
+//! Which libraries are written to, and which of their calls stay as they are.
+//!
+//! Direct is what leads into one of these libraries, and what libc does with memory and strings. All else stays behind the
+//! table: tools that watch a process put themselves there (input and output, memory, threads), also later, and none of it
+//! is so quick that a jump would count.
+
+use crate::functions;
+use crate::object::{Entry, Object};
+use crate::plan::{Code64, Plan, Slot, plan};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// A library, and what its text is to be.
+pub(crate) struct Planned {
+    pub(crate) range: Range<u64>,
+    pub(crate) plan: Plan,
+}
+
+/// A library that is concerned, with its table.
+struct Concerned<'a> {
+    object: &'a Object,
+    entries: HashMap<u64, Entry>,
+}
+
+/// For the library that has `code`, and for those that call it.
+pub(crate) fn plans(objects: &[Object], code: u64) -> Result<Vec<Planned>, String> {
+    let refused = |name: &str, why: &str| format!("{name}: {why}");
+    let library = objects
+        .iter()
+        .find(|object| object.has(code))
+        .ok_or_else(|| refused("libphp", "it was not found in memory"))?;
+    if objects.first().is_some_and(|program| std::ptr::eq(program, library)) {
+        // It is what runs now.
+        return Err(refused("libphp", "it is part of the program"));
+    }
+    let entries = library.entries().ok_or_else(|| {
+        refused(&library.name, "its table of addresses may still change, or is not understood")
+    })?;
+    let mut concerned = vec![Concerned { object: library, entries }];
+    let others = objects.iter().skip(1).filter(|object| !std::ptr::eq(*object, library));
+    for object in others {
+        // One that is bound lazily, or not understood, stays as it is.
+        if let Some(entries) = object.entries()
+            && entries.values().any(|entry| library.has(entry.target))
+        {
+            concerned.push(Concerned { object, entries });
+        }
+    }
+    let mut found = Vec::new();
+    for (n, one) in concerned.iter().enumerate() {
+        match planned(one, &concerned) {
+            Ok(planned) => found.push(planned),
+            Err(why) if n == 0 => return Err(refused(&one.object.name, &why)),
+            Err(_) => {}
+        }
+    }
+    Ok(found)
+}
+
+fn planned(one: &Concerned, all: &[Concerned]) -> Result<Planned, String> {
+    let object = one.object;
+    let range = object.text().ok_or("its code is not one piece that can be read")?;
+    let text = object.read(range.clone()).ok_or("its code cannot be read")?;
+    let functions = functions::of(object).ok_or("its unwind table is not understood")?;
+    let slots = one.entries.iter().map(|(at, entry)| (*at, slot(entry, all))).collect();
+    let code = Code64 { at: range.start, text: &text, functions: &functions, slots: &slots };
+    let plan = plan(&code).map_err(|doubt| doubt.to_string())?;
+    Ok(Planned { range, plan })
+}
+
+fn slot(entry: &Entry, all: &[Concerned]) -> Slot {
+    let is_ours = all.iter().any(|one| one.object.has(entry.target));
+    let is_direct = entry.target != 0 && (is_ours || is_plain(&entry.symbol));
+    Slot { target: entry.target, is_direct }
+}
+
+/// Functions of libc that only look at memory, and write to what they are given.
+fn is_plain(symbol: &str) -> bool {
+    const PLAIN: [&str; 22] = [
+        "memchr",
+        "memcmp",
+        "memcpy",
+        "memmove",
+        "memrchr",
+        "memset",
+        "strcasecmp",
+        "strchr",
+        "strcmp",
+        "strlen",
+        "strncasecmp",
+        "strncmp",
+        "strnlen",
+        "strpbrk",
+        "strrchr",
+        "strstr",
+        "strcpy",
+        "strncpy",
+        "strspn",
+        "strcspn",
+        "stpcpy",
+        "rawmemchr",
+    ];
+    let plain = symbol.strip_prefix("__").and_then(|name| name.strip_suffix("_chk"));
+    PLAIN.contains(&plain.unwrap_or(symbol))
+}

@@ -1,0 +1,91 @@
+//! A child works out the new texts, and uses them first.
+//!
+//! Whatever happens to it, the process that goes on has not been changed: it only sees how the child has ended.
+
+use crate::apply::{self, Change};
+use crate::texts::{self, Texts};
+use crate::{object, rule};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, kill_process, pidfd_open, set_parent_process_death_signal,
+};
+use std::fs::File;
+use std::io::{self, Write as _};
+
+/// A child that has not come through by then will not.
+const SECONDS_MAX: i64 = 20;
+const EXIT_CAME_THROUGH: i32 = 0;
+/// The reason stands in the file.
+const EXIT_REFUSED: i32 = 3;
+
+/// # Safety
+///
+/// As [`apply::write`], for libphp and whoever calls it.
+pub(crate) unsafe fn try_in_child(code: u64, probe: fn()) -> Result<Texts, String> {
+    let said = |error: io::Error| format!("a child that tries it: {error}");
+    let file = texts::file().map_err(said)?;
+    // SAFETY: the process has one thread (the caller's promise), so that the child may go on as an ordinary process.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        // Nobody waits for it then. Fails for what is no signal only.
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+        // SAFETY: the child has one thread, too.
+        let status = match unsafe { try_here(code, probe, &file) } {
+            Ok(()) => EXIT_CAME_THROUGH,
+            Err(reason) => {
+                // Without it the end says less.
+                let _ = (&file).write_all(reason.as_bytes());
+                EXIT_REFUSED
+            }
+        };
+        // SAFETY: ends the child without anything that is the parent's to do.
+        unsafe { libc::_exit(status) }
+    }
+    let child = Pid::from_raw(pid).filter(|_| pid > 0);
+    let child = child.ok_or_else(|| said(io::Error::last_os_error()))?;
+    outcome(child, &file)?;
+    Texts::of(&file).map_err(said)
+}
+
+/// # Safety
+///
+/// As [`try_in_child`].
+unsafe fn try_here(code: u64, probe: fn(), file: &File) -> Result<(), String> {
+    let plans = rule::plans(&object::loaded(), code)?;
+    let changes: Vec<_> = plans
+        .iter()
+        .map(|planned| Change {
+            range: planned.range.clone(),
+            text: &planned.plan.text,
+            calls: planned.plan.calls,
+            loads: planned.plan.loads,
+            left: planned.plan.left,
+        })
+        .collect();
+    // SAFETY: passed on; the plans were made of what is loaded here.
+    unsafe { apply::write(&changes) }
+        .map_err(|broken| format!("the kernel does not let code be changed: {}", broken.error))?;
+    probe();
+    texts::put(file, &plans).map_err(|error| format!("a memory file: {error}"))
+}
+
+fn outcome(child: Pid, file: &File) -> Result<(), String> {
+    let limit = Timespec { tv_sec: SECONDS_MAX, tv_nsec: 0 };
+    let ended = pidfd_open(child, PidfdFlags::empty())
+        .and_then(|end| poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&limit)));
+    if !ended.is_ok_and(|ready| ready > 0) {
+        // It may have ended meanwhile.
+        let _ = kill_process(child, Signal::KILL);
+    }
+    loop {
+        match waitpid(unistd::Pid::from_raw(child.as_raw_pid()), None) {
+            Ok(WaitStatus::Exited(_, EXIT_CAME_THROUGH)) => return Ok(()),
+            Ok(WaitStatus::Exited(_, EXIT_REFUSED)) => return Err(texts::reason(file)),
+            Err(nix::Error::EINTR) => {}
+            Ok(status) => return Err(format!("a child that tried it first: {status:?}")),
+            Err(error) => return Err(format!("a child that tried it first: {error}")),
+        }
+    }
+}

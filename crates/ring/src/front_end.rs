@@ -1,0 +1,547 @@
+//! The front's view of the protocol: fills and submits slots, reads answers. One front, one thread.
+//!
+//! Everything a worker can write is hostile here: it is copied once, checked, then used. What the front
+//! must be able to rely on (which slots are free, positions, generations, the queue's tail) it keeps in
+//! its own memory and only publishes.
+
+use crate::interim::{FRAME_BYTES, Frame, INTERIM_BYTES_MAX};
+use crate::layout::{
+    ANSWER_BYTES, BODY_BYTES, HEAD_BYTES, Lane, REPORT_BYTES, REQUEST_BYTES, SlotCell, SlotIndex,
+    Usage, WORKERS_MAX,
+};
+use crate::map::{Part, Ring};
+use crate::os::monotonic_ns;
+use crate::queue::QueueEntry;
+use crate::report::{Death, Overrun};
+use crate::request;
+use crate::stream::End;
+use crate::sync::Ordering;
+use crate::word::{Incarnation, State};
+use std::time::Duration;
+use zerocopy::FromBytes;
+
+/// A worker wrote what no worker writes. The request is lost, the front is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the worker wrote an impossible {what} into the ring")]
+pub struct Hostile {
+    /// The field that is wrong.
+    pub what: &'static str,
+}
+
+/// Where a submitted request stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// No worker has it.
+    Queued,
+    /// A worker runs it, nothing is published.
+    Running,
+    /// The head is there, body bytes may be.
+    Answering,
+    /// The worker is done; head and body may still have to be read.
+    Answered,
+    /// The worker that had the request died.
+    Orphaned,
+}
+
+/// What a worker says of a request that it has finished.
+#[derive(Clone, Debug, Default)]
+pub struct Account {
+    /// Times and sizes.
+    pub usage: Usage,
+    /// The rest, in the grammar of who reads it: hostile bytes, at most [`REPORT_BYTES`]. Empty where there is none, or where
+    /// its length is none that a report can have.
+    pub report: Vec<u8>,
+}
+
+/// One worker's run of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Where the request is.
+    pub slot: SlotIndex,
+    /// Which use of the slot.
+    pub generation: u32,
+    /// Who has it.
+    pub worker: Incarnation,
+}
+
+/// What the front remembers of a slot.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shadow {
+    generation: u32,
+    in_use: bool,
+    lane: usize,
+    body_written: u64,
+    answer_read: u64,
+    queued_ns: u64,
+}
+
+/// The front's end of the ring.
+#[derive(Debug)]
+pub struct FrontEnd {
+    ring: Ring,
+    free: Vec<SlotIndex>,
+    shadows: Vec<Shadow>,
+    tails: [u64; crate::LANES],
+    order: u32,
+    unrung: [bool; crate::LANES],
+}
+
+/// A slot taken from the free list, to be filled and submitted.
+#[derive(Debug)]
+#[must_use = "submit it or give it back with `FrontEnd::release`"]
+pub struct Filling(SlotIndex);
+
+impl Filling {
+    /// The slot's number.
+    pub fn slot(&self) -> SlotIndex {
+        self.0
+    }
+}
+
+impl FrontEnd {
+    /// The one front of `ring`.
+    pub fn new(ring: Ring) -> FrontEnd {
+        let slots = ring.slots();
+        // Last freed, first used: a quiet server touches one slot's pages, not all.
+        let free = (0..slots).rev().filter_map(|i| SlotIndex::new(i, slots)).collect();
+        FrontEnd {
+            ring,
+            free,
+            shadows: vec![Shadow::default(); slots],
+            tails: [0; crate::LANES],
+            order: 0,
+            unrung: [false; crate::LANES],
+        }
+    }
+
+    /// The protocol, on the ring below.
+    pub fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// Slots in use: requests queued or in flight.
+    pub fn in_use(&self) -> usize {
+        self.shadows.len() - self.free.len()
+    }
+
+    /// A free slot, unless all are in use.
+    pub fn fill(&mut self) -> Option<Filling> {
+        let slot = self.free.pop()?;
+        let shadow = &mut self.shadows[slot.get()];
+        *shadow = Shadow {
+            generation: shadow.generation.wrapping_add(1),
+            in_use: true,
+            ..Shadow::default()
+        };
+        let generation = shadow.generation;
+        let cell = self.cell(slot);
+        cell.word.0.fill(generation);
+        cell.body.0.reset();
+        cell.answer.0.reset();
+        cell.response.0.status.store(0, Ordering::Relaxed);
+        cell.response.0.head_bytes.store(0, Ordering::Relaxed);
+        cell.response.0.interim_bytes.store(0, Ordering::Relaxed);
+        cell.response.0.report_bytes.store(0, Ordering::Relaxed);
+        cell.response.0.death.store(Death::UNKNOWN.code(), Ordering::Relaxed);
+        cell.request.0.wanted_ms.store(0, Ordering::Relaxed);
+        cell.request.0.overrun.store(0, Ordering::Relaxed);
+        Some(Filling(slot))
+    }
+
+    /// Copies the encoded request head into the slot.
+    ///
+    /// # Panics
+    /// If it is longer than [`REQUEST_BYTES`], which `request::encode` refuses to make.
+    pub fn put_request(&mut self, filling: &Filling, encoded: &[u8]) {
+        assert!(encoded.len() <= REQUEST_BYTES, "the encoder has this limit");
+        self.ring.area(filling.0, Part::Request).put(0, encoded);
+    }
+
+    /// For how long its script may run if it asks for more time, ms; 0: it cannot. Before [`Self::submit`].
+    pub fn allow_extension(&self, filling: &Filling, ms_max: u32) {
+        self.cell(filling.0).request.0.extended_ms_max.store(ms_max, Ordering::Relaxed);
+    }
+
+    /// Queues the slot; workers are woken by the next [`Self::ring_workers`]. Err: the queue is full.
+    pub fn submit(&mut self, filling: Filling, lane: Lane) -> Result<SlotIndex, Filling> {
+        let slot = filling.0;
+        let tail = self.tails[lane as usize];
+        if !self.ring.control().queue(lane).has_room(tail, self.ring.cells()) {
+            return Err(filling);
+        }
+        let now = monotonic_ns();
+        let shadow = &mut self.shadows[slot.get()];
+        (shadow.lane, shadow.queued_ns) = (lane as usize, now);
+        self.cell(slot).request.0.submitted_ns.store(now, Ordering::Relaxed);
+        self.push(slot, lane);
+        Ok(slot)
+    }
+
+    fn push(&mut self, slot: SlotIndex, lane: Lane) {
+        let generation = self.shadows[slot.get()].generation;
+        self.order = self.order.wrapping_add(1);
+        let entry = QueueEntry::new(slot, generation, self.order);
+        let tail = self.tails[lane as usize];
+        self.ring.control().submit(slot, generation, lane, tail, entry);
+        self.tails[lane as usize] = tail + 1;
+        self.unrung[lane as usize] = true;
+    }
+
+    /// Wakes one sleeping worker per lane that got requests since the last call; it wakes the next.
+    ///
+    /// True: somebody else is relied on, an awake worker that is about to take the request, or the chain of
+    /// wakes. Should one request be held up, the next would be too: call [`Self::ring_withheld`] a moment later.
+    pub fn ring_workers(&mut self) -> bool {
+        let mut withheld = false;
+        for lane in Lane::ALL {
+            if std::mem::take(&mut self.unrung[lane as usize]) {
+                withheld |= self.ring.control().wake_for(lane);
+            }
+        }
+        withheld
+    }
+
+    /// Whether requests are so short that waking a worker for a few of them is not worth its cost.
+    pub fn is_brisk(&self) -> bool {
+        self.ring.control().pace.0.is_brisk(1)
+    }
+
+    /// Wakes a worker for each lane that still has requests waiting.
+    pub fn ring_withheld(&self) {
+        self.ring.control().wake_waiting();
+    }
+
+    /// If a request has waited longer than `wait`, wakes all workers of its lane that sleep although there is work: the
+    /// one that was woken for it may be stopped.
+    pub fn ring_overdue(&self, wait: Duration) {
+        let control = self.ring.control();
+        for lane in Lane::SERVING {
+            if control.queue(lane).pending() == 0 {
+                continue;
+            }
+            // Bounded, because the woken fall asleep again.
+            let mut most = if self.has_overdue(lane, wait) { WORKERS_MAX } else { 0 };
+            // Where as many run as may, the request waits for its turn.
+            while most > 0 && control.has_turn() && control.wake_worker(lane) {
+                most -= 1;
+            }
+        }
+    }
+
+    fn has_overdue(&self, lane: Lane, wait: Duration) -> bool {
+        let before = monotonic_ns().saturating_sub(wait.as_nanos() as u64);
+        let is_overdue = |(index, shadow): (usize, &Shadow)| {
+            let slot = SlotIndex::new(index, self.shadows.len());
+            shadow.in_use
+                && shadow.lane == lane as usize
+                && shadow.queued_ns < before
+                && slot.is_some_and(|slot| matches!(self.progress(slot), Ok(Progress::Queued)))
+        };
+        self.shadows.iter().enumerate().any(is_overdue)
+    }
+
+    /// Method and target of the request in `slot`, and its id, for the log. Only as good as its worker's word, and cut.
+    pub fn request_line(&self, slot: SlotIndex) -> [String; 2] {
+        let area = self.ring.area(slot, Part::Request);
+        let [method, target, id] = request::line_of(|at, len, out| area.append_to(at, len, out));
+        let line = format!("{} {}", method.escape_debug(), target.escape_debug());
+        [line, id.escape_debug().to_string()]
+    }
+
+    /// For how long the script in `slot` says that it wants to run, ms from its take on; 0: it has not said. A wish: what it
+    /// may stands in the settings.
+    pub fn wanted_ms(&self, slot: SlotIndex) -> u32 {
+        self.cell(slot).request.0.wanted_ms.load(Ordering::Relaxed)
+    }
+
+    /// Says that the time of the request in `slot` is over. Its worker sees that when it looks: a signal has it look.
+    pub fn ask_to_end(&self, slot: SlotIndex, overrun: Overrun) {
+        self.cell(slot).request.0.overrun.store(overrun.code(), Ordering::SeqCst);
+    }
+
+    /// Which use of `slot`, by which worker, is going on; `None`: no worker has it.
+    pub fn run_of(&self, slot: SlotIndex) -> Option<Run> {
+        let worker = Incarnation::new(self.owner(slot)).filter(|_| self.is_workers(slot))?;
+        Some(Run { slot, generation: self.shadows[slot.get()].generation, worker })
+    }
+
+    /// Calls `each` for every slot in use that has news.
+    pub fn take_news(&self, mut each: impl FnMut(SlotIndex)) {
+        self.ring.control().bell.0.take(self.shadows.len(), |slot| {
+            if self.shadows[slot.get()].in_use {
+                each(slot);
+            }
+        });
+    }
+
+    /// Announces that the front sleeps. False: there is news already.
+    #[must_use]
+    pub fn fall_asleep(&self) -> bool {
+        self.ring.control().bell.0.fall_asleep(self.shadows.len())
+    }
+
+    /// Nobody needs to ring any more.
+    pub fn wake_up(&self) {
+        self.ring.control().bell.0.wake_up();
+    }
+
+    /// Where the request in `slot` stands.
+    pub fn progress(&self, slot: SlotIndex) -> Result<Progress, Hostile> {
+        let now = self.cell(slot).word.0.load();
+        if now.generation() != self.shadows[slot.get()].generation {
+            return Err(Hostile { what: "generation" });
+        }
+        match now.state() {
+            Some(State::Queued) => Ok(Progress::Queued),
+            Some(State::Taken | State::Cancelled) => Ok(Progress::Running),
+            Some(State::Answering) => Ok(Progress::Answering),
+            Some(State::Answered) => Ok(Progress::Answered),
+            Some(State::Orphaned) => Ok(Progress::Orphaned),
+            Some(State::Free | State::Filling) | None => Err(Hostile { what: "state" }),
+        }
+    }
+
+    /// Incarnation of the worker that has the slot, 0 for none.
+    pub fn owner(&self, slot: SlotIndex) -> u32 {
+        self.cell(slot).word.0.load().owner()
+    }
+
+    /// Status and header lines of the answer (`Name: value\n` each), once progress is Answering or Answered.
+    ///
+    /// Status 0 means that the worker published no head.
+    pub fn read_head(&self, slot: SlotIndex, lines: &mut Vec<u8>) -> Result<u16, Hostile> {
+        let response = &self.cell(slot).response.0;
+        let len = response.head_bytes.load(Ordering::Relaxed) as usize;
+        if len > HEAD_BYTES {
+            return Err(Hostile { what: "head length" });
+        }
+        let status = response.status.load(Ordering::Relaxed);
+        if status != 0 && !(100..1000).contains(&status) {
+            return Err(Hostile { what: "status" });
+        }
+        lines.clear();
+        self.ring.area(slot, Part::Head).append_to(0, len, lines);
+        Ok(status as u16)
+    }
+
+    /// The next interim answer's status, if there is one, and its header lines. To be asked until there is none, before
+    /// [`Self::read_body`].
+    pub fn read_interim(
+        &mut self,
+        slot: SlotIndex,
+        lines: &mut Vec<u8>,
+    ) -> Result<Option<u16>, Hostile> {
+        let cell = &self.ring.cells()[slot.get()];
+        let shadow = &mut self.shadows[slot.get()];
+        let end = u64::from(cell.response.0.interim_bytes.load(Ordering::Acquire));
+        if end == shadow.answer_read {
+            return Ok(None);
+        }
+        let hostile = Hostile { what: "interim answer" };
+        let readable = cell.answer.0.readable(shadow.answer_read, ANSWER_BYTES);
+        let left = end.checked_sub(shadow.answer_read).ok_or(hostile)? as usize;
+        if end > INTERIM_BYTES_MAX as u64 || readable.map_err(|_| hostile)? < left {
+            return Err(hostile);
+        }
+        let room = left.checked_sub(FRAME_BYTES).ok_or(hostile)?;
+        let area = self.ring.area(slot, Part::Answer);
+        lines.clear();
+        area.read_at(shadow.answer_read, FRAME_BYTES, lines);
+        let frame = Frame::read_from_bytes(lines).map_err(|_| hostile)?;
+        let (status, len) = frame.checked(room).ok_or(hostile)?;
+        lines.clear();
+        area.read_at(shadow.answer_read + FRAME_BYTES as u64, len, lines);
+        shadow.answer_read += (FRAME_BYTES + len) as u64;
+        cell.answer.0.publish_read(shadow.answer_read);
+        Ok(Some(status))
+    }
+
+    /// Appends what has come of the answer's body to `out` and makes room; says how the body ends.
+    ///
+    /// `End::Complete` is final: all bytes are in `out`.
+    pub fn read_body(&mut self, slot: SlotIndex, out: &mut Vec<u8>) -> Result<End, Hostile> {
+        let cell = &self.ring.cells()[slot.get()];
+        let shadow = &mut self.shadows[slot.get()];
+        let end = cell.answer.0.end();
+        let len = cell
+            .answer
+            .0
+            .readable(shadow.answer_read, ANSWER_BYTES)
+            .map_err(|_| Hostile { what: "answer position" })?;
+        if len > 0 {
+            self.ring.area(slot, Part::Answer).read_at(shadow.answer_read, len, out);
+            shadow.answer_read += len as u64;
+            cell.answer.0.publish_read(shadow.answer_read);
+            if end == End::Open {
+                cell.ring_worker();
+            }
+        }
+        Ok(end)
+    }
+
+    /// Copies as much of `bytes` into the request body as there is room for; says how much that was.
+    pub fn write_body(&mut self, slot: SlotIndex, bytes: &[u8]) -> Result<usize, Hostile> {
+        let cell = &self.ring.cells()[slot.get()];
+        let shadow = &mut self.shadows[slot.get()];
+        let room = cell
+            .body
+            .0
+            .writable(shadow.body_written, BODY_BYTES)
+            .map_err(|_| Hostile { what: "body position" })?;
+        let len = room.min(bytes.len());
+        if len > 0 {
+            self.ring.area(slot, Part::Body).write_at(shadow.body_written, &bytes[..len]);
+            shadow.body_written += len as u64;
+            cell.body.0.publish_written(shadow.body_written);
+            cell.ring_worker();
+        }
+        Ok(len)
+    }
+
+    /// The request body ends here.
+    pub fn end_body(&self, slot: SlotIndex, end: End) {
+        let cell = self.cell(slot);
+        cell.body.0.publish_end(end);
+        cell.ring_worker();
+    }
+
+    /// What the request cost; meaningful when Answered, and only as good as the worker's word.
+    pub fn account(&self, slot: SlotIndex) -> Account {
+        let cell = self.cell(slot);
+        let len = cell.response.0.report_bytes.load(Ordering::Relaxed) as usize;
+        let mut report = Vec::new();
+        if len > 0 && len <= REPORT_BYTES {
+            self.ring.area(slot, Part::Report).append_to(0, len, &mut report);
+        }
+        Account { usage: cell.load_usage(), report }
+    }
+
+    /// How the worker of an Orphaned request ended. Only as good as the other workers' restraint: a hint.
+    pub fn death(&self, slot: SlotIndex) -> Death {
+        Death::from_code(self.cell(slot).response.0.death.load(Ordering::Relaxed))
+    }
+
+    /// Gives up on the request. True: the slot is free again. False: a worker still has it; wait for news.
+    #[must_use]
+    pub fn cancel(&mut self, slot: SlotIndex) -> bool {
+        let generation = self.shadows[slot.get()].generation;
+        let cell = self.cell(slot);
+        if cell.word.0.withdraw(generation) {
+            self.give_back(slot);
+            return true;
+        }
+        if cell.word.0.cancel(generation) {
+            cell.ring_worker();
+            return false;
+        }
+        // Answered or orphaned meanwhile, garbage, or cancelled before and still the worker's.
+        if self.is_workers(slot) {
+            return false;
+        }
+        self.release(slot);
+        true
+    }
+
+    /// Whether a worker may still touch the slot.
+    pub fn is_workers(&self, slot: SlotIndex) -> bool {
+        matches!(self.progress(slot), Ok(Progress::Running | Progress::Answering))
+    }
+
+    /// Frees a slot that is Filling, Answered, Orphaned or broken.
+    pub fn release(&mut self, slot: SlotIndex) {
+        let generation = self.shadows[slot.get()].generation;
+        self.cell(slot).word.0.release(generation);
+        self.give_back(slot);
+    }
+
+    fn give_back(&mut self, slot: SlotIndex) {
+        let shadow = &mut self.shadows[slot.get()];
+        if std::mem::take(&mut shadow.in_use) {
+            self.free.push(slot);
+        }
+    }
+
+    /// Once a second or so: mends the queues, queues again what is queued by its word but passed by the queue's head
+    /// (only a worker that writes garbage makes either needed), wakes workers, and calls `each` for the slots in use.
+    pub fn tick(&mut self, mut each: impl FnMut(SlotIndex)) {
+        for lane in Lane::ALL {
+            self.ring.control().queue(lane).mend(self.tails[lane as usize]);
+        }
+        for index in 0..self.shadows.len() {
+            let shadow = self.shadows[index];
+            let Some(slot) = SlotIndex::new(index, self.shadows.len()).filter(|_| shadow.in_use)
+            else {
+                continue;
+            };
+            let lane = Lane::ALL[shadow.lane];
+            let queue = self.ring.control().queue(lane);
+            let waits = matches!(self.progress(slot), Ok(Progress::Queued));
+            if waits && queue.pending() == 0 && queue.has_room(self.tails[shadow.lane], &[]) {
+                self.push(slot, lane);
+            }
+            each(slot);
+        }
+        self.ring_withheld();
+    }
+
+    fn cell(&self, slot: SlotIndex) -> &SlotCell {
+        &self.ring.cells()[slot.get()]
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::layout::UsageDetails;
+    use crate::report::Ending;
+    use crate::{Incarnation, Take, WorkerEnd};
+    use proptest::prelude::*;
+
+    /// What the front is told of a request that `finish` has finished.
+    fn told(finish: impl FnOnce(&mut WorkerEnd, SlotIndex, &Ring)) -> Account {
+        let ring = Ring::create(1).expect("memory");
+        let mut front = FrontEnd::new(ring.clone());
+        let mut worker = WorkerEnd::new(ring.clone(), 0, Incarnation::new(1).expect("a life"));
+        let filling = front.fill().expect("a free slot");
+        let slot = front.submit(filling, Lane::App).expect("room in the queue");
+        let Take::Request(taken, _) = worker.take(&[Lane::App], || true) else { panic!("none") };
+        assert_eq!(taken, slot);
+        finish(&mut worker, slot, &ring);
+        front.account(slot)
+    }
+
+    #[test]
+    fn what_a_worker_tells_arrives() {
+        let details = UsageDetails { rollback_ns: 5, faults_minor: 6, ..UsageDetails::default() };
+        let usage = Usage { cpu_ns: 7, ending: Ending::Fatal, details, ..Usage::default() };
+        let account = told(|worker, slot, _| {
+            worker.put_report(slot, b"report");
+            worker.finish(slot, &usage);
+        });
+        assert_eq!((account.usage.details, account.usage.ending), (details, Ending::Fatal));
+        assert_eq!((account.usage.cpu_ns, account.report), (7, b"report".to_vec()));
+    }
+
+    #[test]
+    fn a_report_is_no_longer_than_its_room() {
+        let account = told(|worker, slot, _| {
+            worker.put_report(slot, &[1; REPORT_BYTES + 1]);
+            worker.finish(slot, &Usage::default());
+        });
+        assert_eq!(account.report.len(), REPORT_BYTES);
+    }
+
+    proptest! {
+        #[test]
+        fn no_length_and_no_code_does_harm(length: u32, ending: u32) {
+            let account = told(|worker, slot, ring| {
+                worker.finish(slot, &Usage::default());
+                let response = &ring.cells()[slot.get()].response.0;
+                response.report_bytes.store(length, Ordering::Relaxed);
+                response.ending.store(ending, Ordering::Relaxed);
+            });
+            prop_assert!(account.report.len() <= REPORT_BYTES);
+            prop_assert!(ending & 0xff < 4 || account.usage.ending == Ending::Returned);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Turns under loom: one worker may run, and no request is left waiting beside a free turn.
+
+use super::{LANES, bounded, submit, worker};
+use crate::layout::{Control, Lane, SLOTS_MAX, SlotIndex};
+use crate::report::Death;
+use crate::sync::Ordering;
+use crate::turns::TurnWatch;
+use loom::sync::Arc;
+use loom::thread::{self, JoinHandle};
+
+/// Of which one worker may run.
+fn control() -> Arc<Control> {
+    let control = Control::new();
+    control.turns.0.set_limit(1);
+    for (index, cell) in control.workers.iter().enumerate() {
+        cell.0.incarnation.store(index as u32 + 1, Ordering::SeqCst);
+    }
+    Arc::new(control)
+}
+
+/// As `WorkerEnd::take`.
+fn serve(control: &Control, index: usize) -> SlotIndex {
+    loop {
+        if control.begin_turn(index) {
+            if let Some(slot) = control.take(LANES, SLOTS_MAX, worker(index as u32 + 1)) {
+                return slot;
+            }
+            control.end_turn(index);
+        }
+        control.pass_turn(LANES);
+        control.sleep(index, LANES);
+    }
+}
+
+fn server(control: &Arc<Control>, index: usize) -> JoinHandle<SlotIndex> {
+    let control = control.clone();
+    thread::spawn(move || serve(&control, index))
+}
+
+fn submit_and_wake(control: &Control) {
+    submit(control, 0, 1, 0);
+    control.wake_for(Lane::App);
+}
+
+#[test]
+fn a_worker_that_waits_lets_another_run() {
+    bounded(|| {
+        let control = control();
+        assert!(control.begin_turn(0));
+        let waits = {
+            let control = control.clone();
+            thread::spawn(move || {
+                if control.pause_turn(0) {
+                    control.pass_turn(&[]);
+                }
+            })
+        };
+        let other = server(&control, 1);
+        submit_and_wake(&control);
+        assert_eq!(other.join().unwrap().get(), 0);
+        waits.join().unwrap();
+    });
+}
+
+#[test]
+fn two_that_want_the_last_turn_do_not_both_give_it_up() {
+    bounded(|| {
+        let control = control();
+        submit(&control, 0, 1, 0);
+        submit(&control, 1, 1, 1);
+        let servers: Vec<_> = (0..2)
+            .map(|index| {
+                let control = control.clone();
+                thread::spawn(move || {
+                    let slot = serve(&control, index);
+                    assert!(control.running() <= 2, "the other may just be finding out");
+                    let _ = control.finish(index, slot, worker(index as u32 + 1));
+                    // What the next look of a worker that goes on would do.
+                    control.end_turn(index);
+                    control.pass_turn(&[]);
+                    slot.get()
+                })
+            })
+            .collect();
+        let taken: usize = servers.into_iter().map(|server| server.join().unwrap()).sum();
+        assert_eq!(taken, 1, "both were taken, each once");
+        assert_eq!(control.running(), 0);
+    });
+}
+
+#[test]
+fn a_dead_worker_holds_no_turn() {
+    bounded(|| {
+        let control = control();
+        assert!(control.begin_turn(0));
+        let other = server(&control, 1);
+        submit_and_wake(&control);
+        control.repair(0, worker(1), Death::UNKNOWN, SLOTS_MAX);
+        control.wake_all_workers();
+        assert_eq!(other.join().unwrap().get(), 0);
+    });
+}
+
+#[test]
+fn a_stopped_worker_loses_its_turn() {
+    bounded(|| {
+        let control = control();
+        assert!(control.begin_turn(0));
+        let other = server(&control, 1);
+        submit_and_wake(&control);
+        // What the other tries is over before the second look: it never runs through two.
+        let mut watch = TurnWatch::default();
+        while control.running() > 0 && control.turns.0.is_running(0) {
+            watch.look(&control, |_| true);
+            thread::yield_now();
+        }
+        assert_eq!(other.join().unwrap().get(), 0);
+    });
+}

@@ -1,0 +1,246 @@
+//! Who runs: requests are begun only while fewer workers run than there are cores, however many workers there are.
+//!
+//! A worker has a *turn*, a bit of its own, while it runs: from the take of a request until it finds none to take. Before
+//! it waits within a request it ends its turn, and the next worker may begin one; after the wait it goes on at once, even
+//! if more run then than should: what has begun comes first. So many workers can wait, and few share the caches.
+//!
+//! How many run is the number of bits: nothing is counted that a death between two steps could leave wrong. All steps are
+//! SeqCst, and each side of a pair publishes and then looks:
+//!
+//! | who | publishes | looks |
+//! |---|---|---|
+//! | whoever submits | the request | is a turn free? then a sleeper is woken |
+//! | whoever ends a turn | its bit, cleared | do requests wait? then a sleeper is woken, or it takes one itself |
+//! | whoever falls asleep | that it sleeps | do requests wait, and is a turn free? |
+//!
+//! A turn that goes on and on (a long computation, a wait that nobody has announced, a process that was stopped, a dead
+//! one, a bit that garbage has set) is ended by the supervisor at its second look: [`TurnWatch`].
+
+use crate::bell::WORKER_WORDS;
+use crate::layout::{Control, Lane, WORKERS_MAX};
+use crate::map::Ring;
+use crate::sync::{AtomicU32, AtomicU64, Ordering, publish_before_look};
+use std::collections::HashMap;
+
+/// Who runs, and how many may.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Turns {
+    /// How many may run; 0: any number. The supervisor's word.
+    limit: AtomicU32,
+    /// How many cells are in use, from the first; 0: perhaps all. The supervisor's word.
+    cells: AtomicU32,
+    running: [AtomicU64; WORKER_WORDS],
+}
+
+impl Turns {
+    #[cfg(loom)]
+    pub(crate) fn new() -> Turns {
+        Turns {
+            limit: AtomicU32::new(0),
+            cells: AtomicU32::new(0),
+            running: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+
+    #[cfg(all(test, loom))]
+    pub(crate) fn set_limit(&self, limit: u32) {
+        self.limit.store(limit, Ordering::SeqCst);
+    }
+
+    #[cfg(all(test, loom))]
+    pub(crate) fn is_running(&self, index: usize) -> bool {
+        self.running[index / 64].load(Ordering::SeqCst) >> (index % 64) & 1 == 1
+    }
+
+    fn limit(&self) -> usize {
+        self.limit.load(Ordering::Relaxed) as usize
+    }
+
+    fn enter(&self, index: usize) {
+        self.running[index / 64].fetch_or(1 << (index % 64), Ordering::SeqCst);
+    }
+
+    /// True: it had a turn. Without one nothing is written.
+    pub(crate) fn leave(&self, index: usize) -> bool {
+        let (word, bit) = (&self.running[index / 64], 1 << (index % 64));
+        // Relaxed: nobody but the worker sets its bit, and whoever ends the turn of another looks again.
+        word.load(Ordering::Relaxed) & bit != 0 && word.fetch_and(!bit, Ordering::SeqCst) & bit != 0
+    }
+
+    fn count(&self, words: usize) -> usize {
+        let bits = |word: &AtomicU64| word.load(Ordering::SeqCst).count_ones() as usize;
+        self.running.iter().take(words).map(bits).sum()
+    }
+}
+
+impl Control {
+    /// Cells that may be in use, from the first.
+    pub(crate) fn cells(&self) -> usize {
+        match self.turns.0.cells.load(Ordering::Relaxed) as usize {
+            0 => WORKERS_MAX,
+            cells => cells.min(WORKERS_MAX),
+        }
+    }
+
+    /// Words of the sets of workers that may be in use.
+    pub(crate) fn words(&self) -> usize {
+        self.cells().div_ceil(64)
+    }
+
+    /// Whether another request may be begun. The caller has published what this is about.
+    pub(crate) fn has_turn(&self) -> bool {
+        let limit = self.turns.0.limit();
+        limit == 0 || self.turns.0.count(self.words()) < limit
+    }
+
+    /// Worker `index` wants to run a request. False: as many run as may; its next sleep looks again.
+    pub(crate) fn begin_turn(&self, index: usize) -> bool {
+        let turns = &self.turns.0;
+        let limit = turns.limit();
+        if limit == 0 {
+            return true;
+        }
+        self.resume_turn(index);
+        publish_before_look();
+        if turns.count(self.words()) <= limit {
+            return true;
+        }
+        turns.leave(index);
+        false
+    }
+
+    /// Worker `index` runs nothing any more. It looks for requests itself, before it sleeps.
+    pub(crate) fn end_turn(&self, index: usize) {
+        self.turns.0.leave(index);
+    }
+
+    /// Worker `index` is about to wait within its request. True: requests wait for what it leaves, and `pass_turn` is due.
+    #[must_use]
+    pub(crate) fn pause_turn(&self, index: usize) -> bool {
+        if !self.turns.0.leave(index) {
+            return false;
+        }
+        // PAIRS WITH `wake_for`, which publishes a request and then looks for a turn.
+        publish_before_look();
+        Lane::SERVING.iter().any(|lane| self.queue(*lane).pending() > 0)
+    }
+
+    /// Worker `index` goes on, or begins.
+    pub(crate) fn resume_turn(&self, index: usize) {
+        let turns = &self.turns.0;
+        if turns.limit() == 0 {
+            return;
+        }
+        turns.enter(index);
+        let stretch = &self.workers[index].0.stretch;
+        stretch.store(stretch.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Wakes a worker for each lane but those in `except`, if a request waits there and a turn is free.
+    pub(crate) fn pass_turn(&self, except: &[Lane]) {
+        for lane in Lane::SERVING.iter().filter(|lane| !except.contains(lane)) {
+            if self.queue(*lane).pending() > 0 && self.has_turn() {
+                self.wake_worker(*lane);
+            }
+        }
+    }
+}
+
+/// A worker's turn, for who knows when the worker waits.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    ring: Ring,
+    index: usize,
+}
+
+impl Turn {
+    pub(crate) fn new(ring: Ring, index: usize) -> Turn {
+        Turn { ring, index }
+    }
+
+    /// Whether turns are counted at present.
+    pub fn is_counted(&self) -> bool {
+        self.ring.control().turns.0.limit() != 0
+    }
+
+    /// Before the worker waits. True: requests wait, and if the wait is one, [`Self::pass_on`] is due.
+    #[must_use]
+    pub fn pause(&self) -> bool {
+        self.ring.control().pause_turn(self.index)
+    }
+
+    /// Lets another worker run.
+    pub fn pass_on(&self) {
+        self.ring.control().pass_turn(&[]);
+    }
+
+    /// After the wait.
+    pub fn resume(&self) {
+        self.ring.control().resume_turn(self.index);
+    }
+}
+
+/// The supervisor's memory of who was running at its last look.
+#[derive(Debug, Default)]
+pub struct TurnWatch {
+    stretches: HashMap<usize, u32>,
+}
+
+impl TurnWatch {
+    /// Ends the turns of workers that run as they did at the last look, and those of nobody: `is_live` knows which cells
+    /// are somebody's. Returns how many it has ended.
+    pub(crate) fn look(&mut self, control: &Control, is_live: impl Fn(usize) -> bool) -> usize {
+        let before = std::mem::take(&mut self.stretches);
+        let mut ended = 0;
+        for (at, word) in control.turns.0.running.iter().enumerate() {
+            let mut bits = word.load(Ordering::SeqCst);
+            while bits != 0 {
+                let index = at * 64 + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                let Some(cell) = control.workers.get(index) else { continue };
+                let stretch = cell.0.stretch.load(Ordering::Relaxed);
+                if !is_live(index) || before.get(&index) == Some(&stretch) {
+                    ended += usize::from(control.turns.0.leave(index));
+                } else {
+                    self.stretches.insert(index, stretch);
+                }
+            }
+        }
+        if ended > 0 {
+            control.wake_waiting();
+        }
+        ended
+    }
+}
+
+impl Control {
+    /// Supervisor: so many workers may run at once (0: any number), and so many cells are in use. Says it again where
+    /// somebody else has written.
+    pub(crate) fn set_turns(&self, limit: usize, cells: usize) {
+        let turns = &self.turns.0;
+        for (word, value) in [(&turns.limit, limit), (&turns.cells, cells)] {
+            let value = u32::try_from(value).unwrap_or(u32::MAX);
+            if word.load(Ordering::Relaxed) != value {
+                word.store(value, Ordering::SeqCst);
+                // More may run now, or more can be found.
+                publish_before_look();
+                self.wake_waiting();
+            }
+        }
+    }
+
+    /// Supervisor: the cell `index` is going to be used.
+    pub(crate) fn use_cell(&self, index: usize) {
+        let cells = &self.turns.0.cells;
+        let used = cells.load(Ordering::Relaxed);
+        if used != 0 && (used as usize) <= index {
+            cells.store(index as u32 + 1, Ordering::SeqCst);
+        }
+    }
+
+    /// How many workers run, of those whose turns are counted.
+    pub(crate) fn running(&self) -> usize {
+        self.turns.0.count(self.words())
+    }
+}

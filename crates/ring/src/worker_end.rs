@@ -1,0 +1,461 @@
+//! The worker's view of the protocol: takes requests, reads their bodies, writes answers, blocks where it must.
+//!
+//! A worker trusts the front. It may be killed at any instruction: the order of its stores decides what
+//! the others see then, and a repair cleans up the rest.
+
+use crate::interim::{FRAME_BYTES, Frame, INTERIM_BYTES_MAX};
+use crate::layout::{
+    ANSWER_BYTES, BODY_BYTES, HEAD_BYTES, LANES, Lane, REPORT_BYTES, SlotCell, SlotIndex, Usage,
+    WORKERS_MAX, WorkerCell, WorkerName,
+};
+use crate::map::{Part, Ring};
+use crate::os;
+use crate::protocol::Held;
+use crate::report::{DesiredState, LeaveReason, Model, Overrun, WorkerState};
+use crate::stream::End;
+use crate::sync::Ordering;
+use crate::turns::Turn;
+use crate::word::Incarnation;
+use zerocopy::IntoBytes;
+
+/// The request was cancelled: the client is gone or the deadline has passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aborted;
+
+/// What [`WorkerEnd::take`] came back with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Take {
+    /// A request to run; submitted at that `CLOCK_MONOTONIC` ns.
+    Request(SlotIndex, u64),
+    /// The server shuts down, or this worker's generation is over.
+    Stop,
+    /// The caller must not take another.
+    Refused,
+}
+
+/// The worker's end of the ring, with the position of the answer it is writing.
+#[derive(Debug)]
+pub struct WorkerEnd {
+    ring: Ring,
+    index: usize,
+    me: Incarnation,
+    name: WorkerName,
+    begun: bool,
+    body_read: u64,
+    answer_written: u64,
+    /// Lanes that this worker has joined, a bit each.
+    joined: u8,
+    /// Who has forked it; another one is who has adopted it.
+    parent: i32,
+    /// How often it has slept for want of a request.
+    idle_sleeps: u32,
+    /// How often and how long, ns, it has waited for its client.
+    client_waits: (u32, u64),
+}
+
+impl WorkerEnd {
+    /// Worker number `index` (its cell) in the life `me`.
+    ///
+    /// # Panics
+    /// If `index` is not below [`WORKERS_MAX`].
+    pub fn new(ring: Ring, index: usize, me: Incarnation) -> WorkerEnd {
+        assert!(index < WORKERS_MAX, "worker {index} has no cell");
+        let cell = &ring.control().workers[index].0;
+        cell.incarnation.store(me.get(), Ordering::SeqCst);
+        cell.state.store(WorkerState::Starting.code(), Ordering::Relaxed);
+        cell.requests.store(0, Ordering::Relaxed);
+        cell.slot.store(0, Ordering::Relaxed);
+        cell.model.store(Model::Script.code(), Ordering::Relaxed);
+        cell.hot_pages.store(0, Ordering::Relaxed);
+        cell.rollbacks.store(0, Ordering::Relaxed);
+        cell.leave.store(0, Ordering::Relaxed);
+        ring.control().end_turn(index);
+        let name = WorkerName {
+            pid: std::process::id(),
+            cell: index as u16,
+            generation: cell.generation.load(Ordering::Relaxed) as u16,
+        };
+        WorkerEnd {
+            ring,
+            index,
+            me,
+            name,
+            begun: false,
+            body_read: 0,
+            answer_written: 0,
+            joined: 0,
+            parent: os::parent(),
+            idle_sleeps: 0,
+            client_waits: (0, 0),
+        }
+    }
+
+    fn cell(&self) -> &WorkerCell {
+        &self.ring.control().workers[self.index].0
+    }
+
+    fn slot(&self, slot: SlotIndex) -> &SlotCell {
+        &self.ring.cells()[slot.get()]
+    }
+
+    /// Says what this worker does, for `samovar status`.
+    pub fn report_state(&self, state: WorkerState) {
+        self.cell().state.store(state.code(), Ordering::Relaxed);
+    }
+
+    /// Says which model its application chose, for `samovar status` and the supervisor's choice of lanes.
+    pub fn report_model(&self, model: Model) {
+        self.cell().model.store(model.code(), Ordering::SeqCst);
+    }
+
+    /// Counts for `samovar status`: a return to the image took `ns` and copied `pages` pages; it may have
+    /// searched memory for more.
+    pub fn report_rollback(&self, ns: u64, pages: usize, searched: bool) {
+        let cell = self.cell();
+        cell.rollbacks.fetch_add(1, Ordering::Relaxed);
+        cell.hot_pages.store(u32::try_from(pages).unwrap_or(u32::MAX), Ordering::Relaxed);
+        self.ring.control().rollback_times.0.record(ns, searched);
+    }
+
+    /// For the supervisor: why this process ends now.
+    pub fn report_leave(&self, reason: LeaveReason) {
+        self.cell().leave.store(reason.code(), Ordering::SeqCst);
+    }
+
+    /// Waits for the oldest request of `lanes` and takes it; wakes the next worker if more wait.
+    ///
+    /// `may_take` is asked before each attempt, at least once a second.
+    pub fn take(&mut self, lanes: &[Lane], mut may_take: impl FnMut() -> bool) -> Take {
+        if self.is_held()
+            && let Some(taken) = self.wait_for_turn(lanes, &mut may_take)
+        {
+            return taken;
+        }
+        self.join(lanes);
+        let control = self.ring.control();
+        loop {
+            if !may_take() {
+                control.end_turn(self.index);
+                control.pass_turn(&[]);
+                return Take::Refused;
+            }
+            if control.is_stopping() {
+                control.end_turn(self.index);
+                return Take::Stop;
+            }
+            if control.desired_state(self.index) == DesiredState::Retire {
+                control.retire(self.index);
+                return Take::Stop;
+            }
+            if control.begin_turn(self.index) {
+                if let Some(slot) = control.take(lanes, self.ring.slots(), self.me) {
+                    control.pass_on(lanes);
+                    return self.begin(slot);
+                }
+                control.end_turn(self.index);
+            }
+            control.pass_turn(lanes);
+            self.report_state(WorkerState::Idle);
+            let was_woken = control.sleep(self.index, lanes);
+            self.idle_sleeps += 1;
+            self.beat();
+            if !was_woken && self.is_orphan() {
+                return Take::Stop;
+            }
+        }
+    }
+
+    /// While it is held back it has come as far as it may, but for a probe. `None`: it is not (any more).
+    fn wait_for_turn(
+        &mut self,
+        lanes: &[Lane],
+        may_take: &mut impl FnMut() -> bool,
+    ) -> Option<Take> {
+        self.report_state(WorkerState::Idle);
+        self.ring.control().end_turn(self.index);
+        while self.is_held() && !self.ring.control().is_stopping() {
+            if !may_take() {
+                return Some(Take::Refused);
+            }
+            let held = self.hold(lanes);
+            self.beat();
+            match held {
+                Held::Probe(slot) => return Some(self.begin(slot)),
+                Held::Unwoken if self.is_orphan() => return Some(Take::Stop),
+                Held::Woken | Held::Unwoken => {}
+            }
+        }
+        None
+    }
+
+    /// Bytes of the answer's body so far, interim answers included.
+    pub fn answer_bytes(&self) -> u64 {
+        self.answer_written
+    }
+
+    /// Requests that it has finished in this life.
+    pub fn requests(&self) -> u64 {
+        self.cell().requests.load(Ordering::Relaxed)
+    }
+
+    /// How often it has slept for want of a request, since this was last asked.
+    pub fn take_idle_sleeps(&mut self) -> u32 {
+        std::mem::take(&mut self.idle_sleeps)
+    }
+
+    /// Its turn, for who knows when it waits within a request.
+    pub fn turn(&self) -> Turn {
+        Turn::new(self.ring.clone(), self.index)
+    }
+
+    /// How often and how long, ns, it has waited for its client since this was last asked.
+    pub fn take_client_waits(&mut self) -> (u32, u64) {
+        std::mem::take(&mut self.client_waits)
+    }
+
+    /// For the supervisor: this process runs.
+    fn beat(&self) {
+        let beat = &self.cell().beat;
+        beat.store(beat.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Whether its parent has died. The kernel kills it then (`PR_SET_PDEATHSIG`), unless a request has changed its user:
+    /// whoever waits looks here too, at least once a second.
+    fn is_orphan(&self) -> bool {
+        os::parent() != self.parent
+    }
+
+    fn begin(&mut self, slot: SlotIndex) -> Take {
+        let cell = self.cell();
+        cell.slot.store(slot.get() as u32 + 1, Ordering::Relaxed);
+        cell.state.store(WorkerState::Busy.code(), Ordering::Relaxed);
+        let submitted = self.slot(slot).request.0.submitted_ns.load(Ordering::Relaxed);
+        (self.begun, self.body_read, self.answer_written) = (false, 0, 0);
+        Take::Request(slot, submitted)
+    }
+
+    /// Waits for its turn, or takes a probe.
+    fn hold(&self, lanes: &[Lane]) -> Held {
+        let mut probes = [Lane::AppProbe; LANES];
+        for (probe, lane) in probes.iter_mut().zip(lanes) {
+            *probe = lane.probe();
+        }
+        let probes = &probes[..lanes.len().min(LANES)];
+        self.ring.control().hold(self.index, probes, self.ring.slots(), self.me)
+    }
+
+    fn is_held(&self) -> bool {
+        self.ring.control().desired_state(self.index) == DesiredState::Hold
+    }
+
+    /// Says which lanes this worker serves: from now on it may be woken for them. One that is held back serves none yet.
+    pub fn join(&mut self, lanes: &[Lane]) {
+        let wanted = lanes.iter().fold(0u8, |bits, lane| bits | 1 << *lane as u8);
+        if wanted == self.joined || self.is_held() {
+            return;
+        }
+        self.ring.control().join(self.index, lanes);
+        self.joined = wanted;
+    }
+
+    /// The encoded request head. Valid until [`Self::finish`].
+    pub fn request(&self, slot: SlotIndex) -> *const u8 {
+        self.ring.area(slot, Part::Request).as_ptr()
+    }
+
+    /// Reads up to `room` bytes of the request body into `out`, which it clears; blocks while none are there.
+    ///
+    /// Empty at the end. `Aborted` if the client went before it had sent all.
+    pub fn read_body(
+        &mut self,
+        slot: SlotIndex,
+        room: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Aborted> {
+        out.clear();
+        loop {
+            let cell = self.slot(slot);
+            let end = cell.body.0.end();
+            let ready = cell.body.0.readable(self.body_read, BODY_BYTES).map_err(|_| Aborted)?;
+            if ready > 0 && room > 0 {
+                let len = ready.min(room);
+                self.ring.area(slot, Part::Body).read_at(self.body_read, len, out);
+                self.body_read += len as u64;
+                self.slot(slot).body.0.publish_read(self.body_read);
+                self.tell_front(slot);
+                return Ok(());
+            }
+            match end {
+                End::Complete => return Ok(()),
+                End::Aborted => return Err(Aborted),
+                End::Open if room == 0 => return Ok(()),
+                End::Open if self.is_cancelled(slot) => return Err(Aborted),
+                End::Open => {}
+            }
+            let at = self.body_read;
+            let was_woken = self.wait_for_client(slot, |cell| {
+                cell.body.0.end() == End::Open
+                    && matches!(cell.body.0.readable(at, BODY_BYTES), Ok(0))
+                    && !cell.is_cancelled()
+            });
+            if !was_woken && self.is_orphan() {
+                return Err(Aborted);
+            }
+        }
+    }
+
+    /// Writes the answer's head: header lines `Name: value\n`. Published by the next flush or by finish.
+    ///
+    /// False: the lines are longer than the head area.
+    #[must_use]
+    pub fn put_head(&mut self, slot: SlotIndex, status: u16, lines: &[u8]) -> bool {
+        if lines.len() > HEAD_BYTES || self.begun {
+            return false;
+        }
+        self.ring.area(slot, Part::Head).put(0, lines);
+        let response = &self.slot(slot).response.0;
+        response.head_bytes.store(lines.len() as u32, Ordering::Relaxed);
+        response.status.store(u32::from(status), Ordering::Relaxed);
+        true
+    }
+
+    /// Sends an interim answer, with header lines as above, ahead of the answer.
+    ///
+    /// False: the answer has begun or has body bytes already, or this request has sent too much of the kind.
+    #[must_use]
+    pub fn put_interim(&mut self, slot: SlotIndex, status: u16, lines: &[u8]) -> bool {
+        let cell = self.slot(slot);
+        let interim_bytes = &cell.response.0.interim_bytes;
+        let has_body = self.answer_written != u64::from(interim_bytes.load(Ordering::Relaxed));
+        let end = self.answer_written as usize + FRAME_BYTES + lines.len();
+        if self.begun || has_body || end > INTERIM_BYTES_MAX {
+            return false;
+        }
+        // They fit: the window is larger than all interim answers together.
+        let area = self.ring.area(slot, Part::Answer);
+        area.write_at(self.answer_written, Frame::new(status, lines).as_bytes());
+        area.write_at(self.answer_written + FRAME_BYTES as u64, lines);
+        cell.answer.0.publish_written(end as u64);
+        interim_bytes.store(end as u32, Ordering::Release);
+        self.answer_written = end as u64;
+        self.tell_front(slot);
+        true
+    }
+
+    /// Appends to the answer's body; blocks while the front has not made room.
+    pub fn write_body(&mut self, slot: SlotIndex, mut bytes: &[u8]) -> Result<(), Aborted> {
+        while !bytes.is_empty() {
+            let stream = &self.slot(slot).answer.0;
+            let room = stream.writable(self.answer_written, ANSWER_BYTES).map_err(|_| Aborted)?;
+            if room == 0 {
+                self.wait_for_room(slot)?;
+                continue;
+            }
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.ring.area(slot, Part::Answer).write_at(self.answer_written, now);
+            self.answer_written += now.len() as u64;
+            self.slot(slot).answer.0.publish_written(self.answer_written);
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    fn wait_for_room(&mut self, slot: SlotIndex) -> Result<(), Aborted> {
+        self.flush(slot)?;
+        let at = self.answer_written;
+        let was_woken = self.wait_for_client(slot, |cell| {
+            matches!(cell.answer.0.writable(at, ANSWER_BYTES), Ok(0)) && !cell.is_cancelled()
+        });
+        let is_over = self.is_cancelled(slot) || !was_woken && self.is_orphan();
+        if is_over { Err(Aborted) } else { Ok(()) }
+    }
+
+    fn wait_for_client(&mut self, slot: SlotIndex, must_wait: impl Fn(&SlotCell) -> bool) -> bool {
+        let from = os::monotonic_ns();
+        let control = self.ring.control();
+        if control.pause_turn(self.index) {
+            control.pass_turn(&[]);
+        }
+        let was_woken = self.slot(slot).wait(must_wait);
+        control.resume_turn(self.index);
+        self.client_waits.0 += 1;
+        self.client_waits.1 += os::monotonic_ns().saturating_sub(from);
+        was_woken
+    }
+
+    /// Publishes head and body so far; the front delivers them at once.
+    pub fn flush(&mut self, slot: SlotIndex) -> Result<(), Aborted> {
+        if !self.begun {
+            if !self.slot(slot).word.0.begin(self.me) {
+                return Err(Aborted);
+            }
+            self.begun = true;
+        }
+        self.tell_front(slot);
+        if self.is_cancelled(slot) { Err(Aborted) } else { Ok(()) }
+    }
+
+    /// The answer is complete (the client gets its end), while the worker goes on: `fastcgi_finish_request`.
+    pub fn end_answer(&mut self, slot: SlotIndex) -> Result<(), Aborted> {
+        self.slot(slot).answer.0.publish_end(End::Complete);
+        self.flush(slot)
+    }
+
+    /// The answer stays incomplete: the client's connection is cut.
+    pub fn abort_answer(&mut self, slot: SlotIndex) {
+        self.slot(slot).answer.0.publish_end(End::Aborted);
+    }
+
+    /// Whether the client still waits.
+    pub fn is_cancelled(&self, slot: SlotIndex) -> bool {
+        self.slot(slot).is_cancelled()
+    }
+
+    /// Leaves what there is to say of the request beside its usage; what is beyond its room is cut.
+    pub fn put_report(&mut self, slot: SlotIndex, report: &[u8]) {
+        let report = &report[..report.len().min(REPORT_BYTES)];
+        self.ring.area(slot, Part::Report).put(0, report);
+        self.slot(slot).response.0.report_bytes.store(report.len() as u32, Ordering::Relaxed);
+    }
+
+    /// Which of its times the request in `slot` has used up: its script is to end.
+    pub fn overrun(&self, slot: SlotIndex) -> Option<Overrun> {
+        Overrun::from_code(self.slot(slot).request.0.overrun.load(Ordering::SeqCst))
+    }
+
+    /// Asks that the script, which has run for `run_ms`, may run for `more_ms` from now on. Returns how much of that it gets,
+    /// ms.
+    pub fn extend(&self, slot: SlotIndex, run_ms: u64, more_ms: u64) -> u64 {
+        let slot = self.slot(slot);
+        let most_ms = u64::from(slot.request.0.extended_ms_max.load(Ordering::Relaxed));
+        let wanted_ms = run_ms.saturating_add(more_ms).min(most_ms);
+        let granted_ms = wanted_ms.saturating_sub(run_ms);
+        if granted_ms > 0 {
+            let wanted_ms = u32::try_from(wanted_ms).unwrap_or(u32::MAX);
+            // What it was given before it keeps.
+            slot.request.0.wanted_ms.fetch_max(wanted_ms, Ordering::Relaxed);
+        }
+        granted_ms
+    }
+
+    /// Gives the slot back to the front with what the request cost. An open answer becomes complete.
+    pub fn finish(&mut self, slot: SlotIndex, usage: &Usage) {
+        let cell = self.slot(slot);
+        if cell.answer.0.end() == End::Open {
+            cell.answer.0.publish_end(End::Complete);
+        }
+        let model = Model::from_code(self.cell().model.load(Ordering::Relaxed));
+        let model = model.unwrap_or(Model::Script);
+        cell.store_usage(&Usage { model, worker: self.name, ..*usage });
+        self.ring.control().pace.0.record(usage.run_ns);
+        if self.ring.control().finish(self.index, slot, self.me) {
+            self.ring.ring_front();
+        }
+    }
+
+    fn tell_front(&self, slot: SlotIndex) {
+        if self.ring.control().bell.0.mark(slot) {
+            self.ring.ring_front();
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! Values under keys that end by themselves or make way: what a [`Cache`] adds to the room below it is times, and one maker
+//! for each key.
+
+mod makers;
+mod store;
+
+use crate::client::Client;
+use crate::directory::{Entry, Kind, OpenError, Wanted};
+use crate::lock::Busy;
+use crate::os;
+use makers::{MAKERS_WORDS, Makers, Turn};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use store::{Found, Room, Store, Stored, Times};
+
+/// Smallest cache, bytes.
+pub const CACHE_BYTES_MIN: usize = 64 << 10;
+/// Largest cache, bytes.
+pub const CACHE_BYTES_MAX: usize = 8 << 30;
+/// Longest key, bytes.
+pub const CACHE_KEY_BYTES_MAX: usize = 1024;
+
+/// Of an entry's own words, in this order.
+const HITS: usize = 0;
+const MISSES: usize = 1;
+const EVICTED: usize = 2;
+const TOO_LARGE: usize = 3;
+
+/// Why there is no such cache.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheOpenError {
+    /// Too small or too large.
+    #[error("a cache has {CACHE_BYTES_MIN} to {CACHE_BYTES_MAX} bytes, not {0}")]
+    Bytes(usize),
+    /// It cannot be had.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+/// Why an operation was not done.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum CacheError {
+    /// The key is empty or too long.
+    #[error("a key of a cache has 1 to {CACHE_KEY_BYTES_MAX} bytes, not {0}")]
+    Key(usize),
+    /// A process that writes does not go on.
+    #[error("a process that is stopped holds a part of the cache")]
+    Busy,
+}
+
+impl From<Busy> for CacheError {
+    fn from(_: Busy) -> CacheError {
+        CacheError::Busy
+    }
+}
+
+/// How a value is to be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// In any case.
+    Always,
+    /// If there is none.
+    Absent,
+    /// If it is the same, byte for byte and of the same kind, as the one that is given.
+    Equals,
+}
+
+/// What a look at a key has found; its bytes are in [`Cache::value`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Nothing.
+    Missing,
+    /// A value of that kind.
+    Fresh(u8),
+    /// One that has ended, and may be used while another is made.
+    Stale(u8),
+}
+
+/// Whose turn it is to make a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MakersTurn {
+    /// This process makes it, and says so when it has.
+    Mine,
+    /// Another one makes it.
+    Others,
+    /// This process makes it, and need not say so.
+    Unknown,
+}
+
+/// How long a value lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Life {
+    /// Zero: for ever.
+    pub fresh: Duration,
+    /// How much longer it may be used while another is made.
+    pub stale: Duration,
+}
+
+/// One cache as a process has it, with room for the value that it works on.
+#[derive(Debug)]
+pub struct Cache {
+    object: u32,
+    is: Room,
+    value: Vec<u8>,
+}
+
+fn now_ns() -> u64 {
+    os::monotonic().as_nanos() as u64
+}
+
+impl Cache {
+    /// The cache of that name; empty if it is new.
+    pub fn open(client: &Client, name: &[u8], bytes: usize) -> Result<Cache, CacheOpenError> {
+        if !(CACHE_BYTES_MIN..=CACHE_BYTES_MAX).contains(&bytes) {
+            return Err(CacheOpenError::Bytes(bytes));
+        }
+        let definition = format!("bytes={bytes}");
+        let words = bytes / 8;
+        let wanted = Wanted { kind: Kind::Cache, name, definition: &definition, words };
+        let object = client.open(&wanted)?;
+        Ok(Cache { object, is: room(bytes), value: Vec::new() })
+    }
+
+    /// The number of the object behind it.
+    pub fn object(&self) -> u32 {
+        self.object
+    }
+
+    /// The value that was found last.
+    pub fn value(&self) -> &[u8] {
+        &self.value
+    }
+
+    /// Most bytes of a key and its value together.
+    pub fn item_bytes_max(&self) -> usize {
+        self.is.item_bytes_max()
+    }
+
+    /// Finds a value.
+    pub fn get(&mut self, client: &Client, key: &[u8]) -> Result<Look, CacheError> {
+        check(key)?;
+        let Some((_, store)) = parts(client, self.object, self.is) else {
+            return Ok(Look::Missing);
+        };
+        let found = store.read(client.hash(key), key, &mut self.value);
+        let now = now_ns();
+        let look = match found {
+            Some(Found { kind, times }) if now < times.fresh_until => Look::Fresh(kind),
+            Some(Found { kind, times }) if now < times.stale_until => Look::Stale(kind),
+            _ => Look::Missing,
+        };
+        count(client, self.object, if matches!(look, Look::Fresh(_)) { HITS } else { MISSES });
+        Ok(look)
+    }
+
+    /// Stores a value; false: the condition does not hold, or it is too large, and what was there is gone then.
+    pub fn set(
+        &mut self,
+        client: &Client,
+        key: &[u8],
+        (kind, value): (u8, &[u8]),
+        life: Life,
+        (condition, expected): (Condition, (u8, &[u8])),
+    ) -> Result<bool, CacheError> {
+        let now = now_ns();
+        let stored = self.change(client, key, now, |found, buffer| {
+            let found = found.filter(|found| now < found.times.fresh_until);
+            let holds = match condition {
+                Condition::Always => true,
+                Condition::Absent => found.is_none(),
+                Condition::Equals => found.is_some_and(|found| {
+                    (found.kind, buffer.as_slice()) == (expected.0, expected.1)
+                }),
+            };
+            if !holds {
+                return (None, false);
+            }
+            buffer.clear();
+            buffer.extend_from_slice(value);
+            (Some((kind, times(now, life))), true)
+        })?;
+        Ok(stored.unwrap_or(false))
+    }
+
+    /// Adds to an integer of `kind`, which begins at 0 and lives for `life` then. `None`: there is something else, or the
+    /// sum is too large.
+    pub fn add(
+        &mut self,
+        client: &Client,
+        key: &[u8],
+        (kind, by): (u8, i64),
+        life: Life,
+    ) -> Result<Option<i64>, CacheError> {
+        let now = now_ns();
+        let sum = self.change(client, key, now, |found, buffer| {
+            let found = found.filter(|found| now < found.times.fresh_until);
+            let before = match found {
+                None => Some(0),
+                Some(found) if found.kind == kind => {
+                    buffer.as_slice().try_into().ok().map(i64::from_ne_bytes)
+                }
+                Some(_) => None,
+            };
+            let Some(sum) = before.and_then(|before| before.checked_add(by)) else {
+                return (None, None);
+            };
+            buffer.clear();
+            buffer.extend_from_slice(&sum.to_ne_bytes());
+            let times = found.map_or_else(|| times(now, life), |found| found.times);
+            (Some((kind, times)), Some(sum))
+        })?;
+        Ok(sum.flatten())
+    }
+
+    /// `None`: it is too large. What was there would be old now, and goes.
+    fn change<R>(
+        &mut self,
+        client: &Client,
+        key: &[u8],
+        now: u64,
+        change: impl FnOnce(Option<Found>, &mut Vec<u8>) -> (Option<(u8, Times)>, R),
+    ) -> Result<Option<R>, CacheError> {
+        check(key)?;
+        let (_, store) = parts(client, self.object, self.is).ok_or(CacheError::Busy)?;
+        let (me, hash) = (client.me(self.object), client.hash(key));
+        let (stored, goes, result) =
+            store.change(me, (hash, key), (now, &mut self.value), change)?;
+        if goes {
+            count(client, self.object, EVICTED);
+        }
+        if stored == Stored::TooLarge {
+            store.remove(me, hash, key)?;
+            count(client, self.object, TOO_LARGE);
+            return Ok(None);
+        }
+        Ok(Some(result))
+    }
+
+    /// Takes a value out; false: there is none.
+    pub fn delete(&mut self, client: &Client, key: &[u8]) -> Result<bool, CacheError> {
+        check(key)?;
+        let (_, store) = parts(client, self.object, self.is).ok_or(CacheError::Busy)?;
+        Ok(store.remove(client.me(self.object), client.hash(key), key)?)
+    }
+
+    /// Takes all values out.
+    pub fn clear(&mut self, client: &Client) -> Result<(), CacheError> {
+        let (_, store) = parts(client, self.object, self.is).ok_or(CacheError::Busy)?;
+        Ok(store.clear(client.me(self.object))?)
+    }
+
+    /// Asks to make the value of a key.
+    pub fn begin_making(&self, client: &Client, key: &[u8]) -> Result<MakersTurn, CacheError> {
+        check(key)?;
+        let (makers, _) = parts(client, self.object, self.is).ok_or(CacheError::Busy)?;
+        let turn = makers.begin(client.me(self.object), client.hash(key))?;
+        Ok(match turn {
+            Turn::Mine => MakersTurn::Mine,
+            Turn::Others => MakersTurn::Others,
+            Turn::Unknown => MakersTurn::Unknown,
+        })
+    }
+
+    /// Whoever waits for the value of that hash looks again.
+    pub fn end_making(&self, client: &Client, hash: u64) {
+        if let Some((makers, _)) = parts(client, self.object, self.is) {
+            makers.end(client.me(self.object), hash);
+        }
+    }
+
+    /// By what a maker is known.
+    pub fn hash(&self, client: &Client, key: &[u8]) -> u64 {
+        client.hash(key)
+    }
+
+    /// Waits until somebody else has made the value, or is not alive any more, or `limit` is over. False: it is over.
+    pub fn wait(&self, client: &Client, key: &[u8], limit: Duration) -> Result<bool, CacheError> {
+        let hash = client.hash(key);
+        let until = os::monotonic().saturating_add(limit);
+        loop {
+            let (makers, _) = parts(client, self.object, self.is).ok_or(CacheError::Busy)?;
+            let heard = makers.heard(hash);
+            match self.begin_making(client, key)? {
+                MakersTurn::Others => {}
+                // Whoever asks now would be the maker: it asks itself.
+                MakersTurn::Mine => {
+                    self.end_making(client, hash);
+                    return Ok(true);
+                }
+                MakersTurn::Unknown => return Ok(true),
+            }
+            let now = os::monotonic();
+            if now >= until {
+                return Ok(false);
+            }
+            makers.wait(hash, heard, until.saturating_sub(now));
+        }
+    }
+}
+
+fn room(bytes: usize) -> Room {
+    Room::new(bytes.saturating_sub(MAKERS_WORDS * 8))
+}
+
+fn check(key: &[u8]) -> Result<(), CacheError> {
+    let is_key = (1..=CACHE_KEY_BYTES_MAX).contains(&key.len());
+    if is_key { Ok(()) } else { Err(CacheError::Key(key.len())) }
+}
+
+fn times(now: u64, life: Life) -> Times {
+    let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+    let fresh_until =
+        if life.fresh.is_zero() { u64::MAX } else { now.saturating_add(ns(life.fresh)) };
+    Times { fresh_until, stale_until: fresh_until.saturating_add(ns(life.stale)) }
+}
+
+fn count(client: &Client, object: u32, what: usize) {
+    Entry::of(client.shared(), object).own()[what].fetch_add(1, Ordering::Relaxed);
+}
+
+/// The words of a cache, if they are as many as it needs.
+fn parts(client: &Client, object: u32, is: Room) -> Option<(Makers<'_>, Store<'_>)> {
+    split(Entry::of(client.shared(), object).words(client.shared())?, is)
+}
+
+fn split(words: &[AtomicU64], is: Room) -> Option<(Makers<'_>, Store<'_>)> {
+    let (makers, rest) = words.split_at_checked(MAKERS_WORDS)?;
+    (rest.len() >= is.words()).then(|| (Makers(makers), Store::new(rest, is)))
+}
+
+/// What a cache has done, and what is in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheFigures {
+    /// Values that were found.
+    pub hits: u64,
+    /// Those that were not.
+    pub misses: u64,
+    /// Values that had to go for others in their set of the index.
+    pub evicted: u64,
+    /// Values that were too large.
+    pub too_large: u64,
+    /// Values that are there, ended ones too.
+    pub values: u64,
+    /// Bytes that were written to.
+    pub bytes: u64,
+}
+
+/// For who only looks.
+pub(crate) fn figures(
+    words: &[AtomicU64],
+    own: &[AtomicU64],
+    definition: &str,
+) -> Option<CacheFigures> {
+    let bytes = definition.strip_prefix("bytes=")?.parse().ok()?;
+    let is_cache = (CACHE_BYTES_MIN..=CACHE_BYTES_MAX).contains(&bytes);
+    let (_, store) = is_cache.then(|| split(words, room(bytes))).flatten()?;
+    let own = |at: usize| own[at].load(Ordering::Relaxed);
+    Some(CacheFigures {
+        hits: own(HITS),
+        misses: own(MISSES),
+        evicted: own(EVICTED),
+        too_large: own(TOO_LARGE),
+        values: store.count() as u64,
+        bytes: store.bytes() as u64,
+    })
+}

@@ -1,0 +1,431 @@
+//! Values under keys in a fixed room, the oldest of which make way: what a cache is below its times and makers.
+//!
+//! Values are written one behind the other into *segments*, and are never changed there. The index says where: sets of seven
+//! slots, each one word with some bits of the key's hash, where the value lies, the segment's *generation*, and whether
+//! somebody has read it. When the last segment is full, the first is emptied: its generation counts on, by which all its slots
+//! are void at once; what was read since stays, moved together at its begin.
+//!
+//! A slot changes under the lock of its set, by one store. Readers take no lock: they copy, and look at the slot and at the
+//! generation again. A writer holds the lock of the segments while it writes; one that is killed has written into room
+//! that the next one uses. A value that is lost is a value that is made again.
+
+use crate::lock::{Busy, Me, acquire, try_acquire};
+use crate::sync::{AtomicU64, Ordering, fence, holds_bytes, load_bytes, store_bytes, words_of};
+
+/// Segments of a cache. A value takes half of one at most.
+const SEGMENTS: usize = 16;
+/// Slots of a set; its lock is its first word.
+const SLOTS: usize = 7;
+const SET_WORDS: usize = 1 + SLOTS;
+/// Bytes of a value as they are on average, for the size of the index.
+const VALUE_BYTES: usize = 256;
+/// Words before the segments' own: their lock, and which of them is written to.
+const CONTROL_WORDS: usize = 2;
+/// Words of a segment's control: generation and used words.
+const SEGMENT_WORDS: usize = 2;
+const READS_MAX: u32 = 64;
+
+const LENGTH: usize = 0;
+const HASH: usize = 1;
+const SIZES: usize = 2;
+const FRESH_UNTIL: usize = 3;
+const STALE_UNTIL: usize = 4;
+/// Words of a value before its key.
+const HEAD: usize = 5;
+
+const TOUCHED: u64 = 1 << 31;
+
+/// How large all of it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    sets: usize,
+    segment_words: usize,
+}
+
+impl Room {
+    /// For a cache of so many bytes.
+    pub(crate) fn new(bytes: usize) -> Room {
+        let sets = (bytes / VALUE_BYTES / SLOTS).next_power_of_two().max(2) / 2;
+        let rest =
+            (bytes / 8).saturating_sub(sets * SET_WORDS + CONTROL_WORDS + SEGMENTS * SEGMENT_WORDS);
+        Room { sets, segment_words: rest / SEGMENTS }
+    }
+
+    pub(crate) fn words(self) -> usize {
+        self.sets * SET_WORDS + CONTROL_WORDS + SEGMENTS * (SEGMENT_WORDS + self.segment_words)
+    }
+
+    /// Most bytes of a key and its value.
+    pub(crate) fn item_bytes_max(self) -> usize {
+        (self.segment_words / 2).saturating_sub(HEAD + 2) * 8
+    }
+}
+
+/// When a value ends, in nanoseconds of the monotonic clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Times {
+    pub(crate) fresh_until: u64,
+    /// Until then it may be given to those who would wait for a new one.
+    pub(crate) stale_until: u64,
+}
+
+/// A value to be stored: its kind is its user's.
+#[derive(Clone, Copy)]
+pub(crate) struct Item<'a> {
+    pub(crate) kind: u8,
+    pub(crate) value: &'a [u8],
+    pub(crate) times: Times,
+}
+
+/// What was found, whose bytes were copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) kind: u8,
+    pub(crate) times: Times,
+}
+
+/// What became of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stored {
+    Yes,
+    TooLarge,
+}
+
+/// The words of one cache.
+#[derive(Clone, Copy)]
+pub(crate) struct Store<'a> {
+    sets: &'a [AtomicU64],
+    control: &'a [AtomicU64],
+    segments: &'a [AtomicU64],
+    data: &'a [AtomicU64],
+    is: Room,
+}
+
+/// Where a slot points to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Place {
+    at: usize,
+    segment: usize,
+    generation: u64,
+}
+
+impl<'a> Store<'a> {
+    /// `words` has [`Room::words`].
+    pub(crate) fn new(words: &'a [AtomicU64], is: Room) -> Store<'a> {
+        let (sets, rest) = words.split_at(is.sets * SET_WORDS);
+        let (control, rest) = rest.split_at(CONTROL_WORDS);
+        let (segments, data) = rest.split_at(SEGMENTS * SEGMENT_WORDS);
+        Store { sets, control, segments, data: &data[..SEGMENTS * is.segment_words], is }
+    }
+
+    fn set(self, hash: u64) -> (&'a AtomicU64, &'a [AtomicU64]) {
+        let at = (hash as usize & (self.is.sets - 1)) * SET_WORDS;
+        (&self.sets[at], &self.sets[at + 1..at + SET_WORDS])
+    }
+
+    fn generation(self, segment: usize) -> &'a AtomicU64 {
+        &self.segments[segment * SEGMENT_WORDS]
+    }
+
+    fn used(self, segment: usize) -> &'a AtomicU64 {
+        &self.segments[segment * SEGMENT_WORDS + 1]
+    }
+
+    fn slot_word(hash: u64, generation: u64, at: usize) -> u64 {
+        // Never 0: generations count from 1.
+        hash >> 48 << 48 | ((generation & 0x7fff) + 1) << 32 | at as u64
+    }
+
+    /// Where a slot points to, if its value is still there.
+    fn place(self, slot: u64) -> Option<Place> {
+        let at = (slot & (TOUCHED - 1)) as usize;
+        let segment = at / self.is.segment_words.max(1);
+        if slot == 0 || segment >= SEGMENTS {
+            return None;
+        }
+        let generation = self.generation(segment).load(Ordering::Acquire);
+        let is_valid = slot >> 32 & 0xffff == (generation & 0x7fff) + 1;
+        is_valid.then_some(Place { at, segment, generation })
+    }
+
+    /// The words of the value there, with the bytes of its key and of itself: as long as they say, if that can be.
+    fn item(self, at: usize) -> Option<(&'a [AtomicU64], usize, usize)> {
+        let end = (at / self.is.segment_words + 1) * self.is.segment_words;
+        let words = self.data.get(at..end)?;
+        let sizes = words.get(SIZES)?.load(Ordering::Relaxed);
+        let (key, value) = ((sizes >> 32) as usize, sizes as u32 as usize);
+        let needed = HEAD + words_of(key) + words_of(value);
+        Some((words.get(..needed)?, key, value))
+    }
+
+    fn is_of(words: &[AtomicU64], key_bytes: usize, hash: u64, key: &[u8]) -> bool {
+        words[HASH].load(Ordering::Relaxed) == hash
+            && key_bytes == key.len()
+            && holds_bytes(&words[HEAD..], key)
+    }
+
+    fn times(words: &[AtomicU64]) -> Times {
+        Times {
+            fresh_until: words[FRESH_UNTIL].load(Ordering::Relaxed),
+            stale_until: words[STALE_UNTIL].load(Ordering::Relaxed),
+        }
+    }
+
+    /// Copies the value of a key to `to`.
+    pub(crate) fn read(self, hash: u64, key: &[u8], to: &mut Vec<u8>) -> Option<Found> {
+        let (_, slots) = self.set(hash);
+        for _ in 0..READS_MAX {
+            let mut is_moving = false;
+            for slot in slots {
+                match self.read_slot(slot, hash, key, to) {
+                    Ok(Some(found)) => return Some(found),
+                    Ok(None) => {}
+                    Err(()) => is_moving = true,
+                }
+            }
+            if !is_moving {
+                return None;
+            }
+        }
+        None
+    }
+
+    fn read_slot(
+        self,
+        slot: &AtomicU64,
+        hash: u64,
+        key: &[u8],
+        to: &mut Vec<u8>,
+    ) -> Result<Option<Found>, ()> {
+        let seen = slot.load(Ordering::Acquire);
+        if seen >> 48 != hash >> 48 {
+            return Ok(None);
+        }
+        let Some(place) = self.place(seen) else { return Ok(None) };
+        let found =
+            self.item(place.at).filter(|(words, len, _)| Self::is_of(words, *len, hash, key));
+        let found = found.map(|(words, key_bytes, value_bytes)| {
+            to.clear();
+            to.resize(value_bytes, 0);
+            load_bytes(&words[HEAD + words_of(key_bytes)..], to);
+            Found { kind: words[LENGTH].load(Ordering::Relaxed) as u8, times: Self::times(words) }
+        });
+        // PAIRS WITH the fence of `make_room`: who sees a word of the next generation sees that it has begun.
+        fence(Ordering::Acquire);
+        let is_same = slot.load(Ordering::Relaxed) & !TOUCHED == seen & !TOUCHED
+            && self.generation(place.segment).load(Ordering::Relaxed) == place.generation;
+        if !is_same {
+            return Err(());
+        }
+        if found.is_some() && seen & TOUCHED == 0 {
+            // In the slot, not beside the value: a slow reader must not write where another value lies by now.
+            let touched = seen | TOUCHED;
+            let _ = slot.compare_exchange(seen, touched, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        Ok(found)
+    }
+
+    /// Under the lock of the set: the slot of a key.
+    fn slot_of(self, hash: u64, key: &[u8]) -> Option<&'a AtomicU64> {
+        let (_, slots) = self.set(hash);
+        slots.iter().find(|slot| {
+            let word = slot.load(Ordering::Relaxed);
+            let place = self.place(word).filter(|_| word >> 48 == hash >> 48);
+            let item = place.and_then(|place| self.item(place.at));
+            item.is_some_and(|(words, len, _)| Self::is_of(words, len, hash, key))
+        })
+    }
+
+    /// Changes the value of a key: `change` is given what there is, with its bytes in the buffer, and says what is to be there.
+    /// True beside the result: something else had to go.
+    pub(crate) fn change<R>(
+        self,
+        me: Me<'_>,
+        (hash, key): (u64, &[u8]),
+        (now, buffer): (u64, &mut Vec<u8>),
+        change: impl FnOnce(Option<Found>, &mut Vec<u8>) -> (Option<(u8, Times)>, R),
+    ) -> Result<(Stored, bool, R), Busy> {
+        let (lock, slots) = self.set(hash);
+        let _guard = acquire(lock, me)?;
+        let mut mine = self.slot_of(hash, key);
+        buffer.clear();
+        let found = mine.and_then(|slot| self.read_slot(slot, hash, key, buffer).ok().flatten());
+        let (item, result) = change(found, buffer);
+        let Some((kind, times)) = item else { return Ok((Stored::Yes, false, result)) };
+        let item = Item { kind, value: buffer, times };
+        if key.len() + item.value.len() > self.is.item_bytes_max() {
+            return Ok((Stored::TooLarge, false, result));
+        }
+        let word = self.append(me, now, (hash, key), item)?;
+        // Room for it may have moved, or ended, what was there.
+        if let Some(slot) = self.slot_of(hash, key) {
+            mine = Some(slot);
+        }
+        let (slot, goes) = match mine {
+            Some(slot) => (slot, false),
+            None => self.victim(slots, hash, now),
+        };
+        slot.store(word, Ordering::Release);
+        Ok((Stored::Yes, goes, result))
+    }
+
+    /// Takes a key out; false: there was none.
+    pub(crate) fn remove(self, me: Me<'_>, hash: u64, key: &[u8]) -> Result<bool, Busy> {
+        let (lock, _) = self.set(hash);
+        let _guard = acquire(lock, me)?;
+        let slot = self.slot_of(hash, key);
+        if let Some(slot) = slot {
+            slot.store(0, Ordering::Release);
+        }
+        Ok(slot.is_some())
+    }
+
+    /// Takes everything out.
+    pub(crate) fn clear(self, me: Me<'_>) -> Result<(), Busy> {
+        let _guard = acquire(&self.control[0], me)?;
+        for segment in 0..SEGMENTS {
+            self.generation(segment).fetch_add(1, Ordering::AcqRel);
+            self.used(segment).store(0, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// A slot for a new key: a free one; else one whose value nobody has read, or has ended. True: its value goes.
+    fn victim(self, slots: &'a [AtomicU64], hash: u64, now: u64) -> (&'a AtomicU64, bool) {
+        let is_over = |word: u64| {
+            let item = self.place(word).and_then(|place| self.item(place.at));
+            item.is_none_or(|(words, ..)| Self::times(words).stale_until <= now)
+        };
+        let word = |slot: &AtomicU64| slot.load(Ordering::Relaxed);
+        if let Some(slot) = slots.iter().find(|slot| is_over(word(slot))) {
+            return (slot, false);
+        }
+        let start = (hash >> 32) as usize % SLOTS;
+        let mut from_there = slots[start..].iter().chain(&slots[..start]);
+        if let Some(slot) = from_there.find(|slot| word(slot) & TOUCHED == 0) {
+            return (slot, true);
+        }
+        // All were read: from now on it counts who is read again.
+        for slot in slots {
+            slot.fetch_and(!TOUCHED, Ordering::Relaxed);
+        }
+        (&slots[start], true)
+    }
+
+    /// Writes a value behind the last; the word that points to it.
+    fn append(
+        self,
+        me: Me<'_>,
+        now: u64,
+        (hash, key): (u64, &[u8]),
+        item: Item<'_>,
+    ) -> Result<u64, Busy> {
+        let needed = HEAD + words_of(key.len()) + words_of(item.value.len());
+        let _guard = acquire(&self.control[0], me)?;
+        let mut segment = self.control[1].load(Ordering::Relaxed) as usize % SEGMENTS;
+        let mut used = self.used(segment).load(Ordering::Relaxed) as usize;
+        if used.saturating_add(needed) > self.is.segment_words {
+            segment = (segment + 1) % SEGMENTS;
+            self.make_room((me, self.set(hash).0), segment, now);
+            used = self.used(segment).load(Ordering::Relaxed) as usize;
+            self.control[1].store(segment as u64, Ordering::Relaxed);
+        }
+        // Somebody who writes anything anywhere may have written here.
+        let used = used.min(self.is.segment_words - needed);
+        let at = segment * self.is.segment_words + used;
+        let words = &self.data[at..at + needed];
+        let sizes = (key.len() as u64) << 32 | item.value.len() as u64;
+        words[LENGTH].store((needed as u64) << 8 | u64::from(item.kind), Ordering::Relaxed);
+        words[HASH].store(hash, Ordering::Relaxed);
+        words[SIZES].store(sizes, Ordering::Relaxed);
+        words[FRESH_UNTIL].store(item.times.fresh_until, Ordering::Relaxed);
+        words[STALE_UNTIL].store(item.times.stale_until, Ordering::Relaxed);
+        store_bytes(&words[HEAD..], key);
+        store_bytes(&words[HEAD + words_of(key.len())..], item.value);
+        self.used(segment).store((used + needed) as u64, Ordering::Release);
+        let generation = self.generation(segment).load(Ordering::Relaxed);
+        Ok(Self::slot_word(hash, generation, at))
+    }
+
+    /// Ends a segment's generation; what was read of it stays, if that is not more than a half. The lock of the segments is
+    /// held, and `held`, that of a set.
+    fn make_room(self, (me, held): (Me<'_>, &AtomicU64), segment: usize, now: u64) {
+        let begin = segment * self.is.segment_words;
+        let used = (self.used(segment).load(Ordering::Relaxed) as usize).min(self.is.segment_words);
+        let (mut kept, mut kept_words, mut at) = (Vec::new(), 0, 0);
+        while at + HEAD <= used {
+            let words = &self.data[begin + at..begin + used];
+            let len = (words[LENGTH].load(Ordering::Relaxed) >> 8) as usize;
+            if len < HEAD || len > words.len() {
+                break;
+            }
+            let hash = words[HASH].load(Ordering::Relaxed);
+            let was_read = self.slot_at(hash, begin + at).filter(|(_, word)| word & TOUCHED != 0);
+            let is_over = Self::times(words).stale_until <= now;
+            if let Some((slot, word)) = was_read.filter(|_| !is_over)
+                && kept_words + len <= self.is.segment_words / 2
+            {
+                kept.push((at, len, hash, slot, word));
+                kept_words += len;
+            }
+            at += len;
+        }
+        let generation = self.generation(segment).fetch_add(1, Ordering::AcqRel) + 1;
+        // PAIRS WITH the fence of `read_slot`.
+        fence(Ordering::Release);
+        self.used(segment).store(0, Ordering::Relaxed);
+        let mut to = 0;
+        for (from, len, hash, slot, seen) in kept {
+            for word in 0..len {
+                let value = self.data[begin + from + word].load(Ordering::Relaxed);
+                self.data[begin + to + word].store(value, Ordering::Relaxed);
+            }
+            self.used(segment).store((to + len) as u64, Ordering::Release);
+            let word = Self::slot_word(hash, generation, begin + to);
+            self.follow((me, held), (hash, slot, seen), word);
+            to += len;
+        }
+    }
+
+    /// The slot that points there.
+    fn slot_at(self, hash: u64, at: usize) -> Option<(&'a AtomicU64, u64)> {
+        let slots = self.set(hash).1.iter().map(|slot| (slot, slot.load(Ordering::Relaxed)));
+        let mut pointing =
+            slots.filter(|(_, word)| self.place(*word).is_some_and(|place| place.at == at));
+        pointing.next()
+    }
+
+    /// Lets a slot follow its value, unless its set is busy, or the key has another value by now.
+    fn follow(
+        self,
+        (me, held): (Me<'_>, &AtomicU64),
+        (hash, slot, seen): (u64, &AtomicU64, u64),
+        word: u64,
+    ) {
+        let (lock, slots) = self.set(hash);
+        // Ours is held already, for the value that needs the room.
+        let guard = (!std::ptr::eq(lock, held)).then(|| try_acquire(lock, me));
+        if matches!(guard, Some(None)) {
+            return;
+        }
+        let others = slots.iter().map(|slot| slot.load(Ordering::Relaxed));
+        let has_other = others
+            .filter(|other| *other >> 48 == hash >> 48)
+            .any(|other| self.place(other).is_some());
+        if !has_other && slot.load(Ordering::Relaxed) & !TOUCHED == seen & !TOUCHED {
+            slot.store(word, Ordering::Release);
+        }
+    }
+
+    /// Values that are there, ended ones too.
+    pub(crate) fn count(self) -> usize {
+        let sets = self.sets.chunks(SET_WORDS).flat_map(|set| &set[1..]);
+        sets.filter(|slot| self.place(slot.load(Ordering::Relaxed)).is_some()).count()
+    }
+
+    /// Bytes of the segments that were written to.
+    pub(crate) fn bytes(self) -> usize {
+        let used = (0..SEGMENTS).map(|segment| self.used(segment).load(Ordering::Relaxed) as usize);
+        used.map(|words| words.min(self.is.segment_words) * 8).sum()
+    }
+}

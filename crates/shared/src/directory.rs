@@ -1,0 +1,372 @@
+//! Objects by name: what there is, what it looks like, and where its words lie.
+//!
+//! An object is made by whoever needs it first, and lasts until the server ends. Its *definition* says all that the layout of
+//! its words derives from: the same definition is the same object, another one is a mistake; but in a later generation
+//! of the application it is the next version of the object, which is empty. The earlier one goes when no process of an
+//! earlier generation is left.
+//!
+//! The entries are the only truth about memory: what no entry covers is free. Entries change under one lock, by one store of
+//! their state.
+
+use crate::lock::{Busy, Me, Owner, acquire, is_abandoned};
+use crate::memory::{AT_ENTRIES, AT_LOCK, AT_REFUSED, AT_TOP, HEAP_AT, PAGE_WORDS, Shared};
+use crate::seats;
+use crate::sync::{holds_bytes, load_bytes, store_bytes, words_of};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Most objects of all kinds together.
+pub const OBJECTS_MAX: usize = 1024;
+/// Longest name of an object, bytes.
+pub const NAME_BYTES_MAX: usize = 256;
+/// Longest definition, bytes.
+pub const DEFINITION_BYTES_MAX: usize = (ENTRY_WORDS - DEFINITION) * 8;
+
+pub(crate) const ENTRY_WORDS: usize = 512;
+const STATE: usize = 0;
+const KIND: usize = 1;
+const START: usize = 2;
+const WORDS: usize = 3;
+const GENERATION: usize = 4;
+const NAME_BYTES: usize = 5;
+const DEFINITION_BYTES: usize = 6;
+/// Words that small objects consist of, and counts of the larger ones.
+const OWN: usize = 8;
+const NAME: usize = 32;
+const DEFINITION: usize = NAME + NAME_BYTES_MAX / 8;
+
+const FREE: u64 = 0;
+const THERE: u64 = 1;
+
+/// What an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u64)]
+pub enum Kind {
+    /// A [`Counter`](crate::Counter).
+    Counter = 1,
+    /// A [`Table`](crate::Table).
+    Table = 2,
+    /// A [`NamedLock`](crate::NamedLock).
+    Lock = 3,
+    /// A [`RateLimiter`](crate::RateLimiter).
+    RateLimiter = 4,
+    /// A [`Cache`](crate::Cache).
+    Cache = 5,
+    /// A [`Breaker`](crate::Breaker).
+    Breaker = 6,
+}
+
+impl Kind {
+    /// As it is called in messages and in the status.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Counter => "counter",
+            Kind::Table => "table",
+            Kind::Lock => "lock",
+            Kind::RateLimiter => "limiter",
+            Kind::Cache => "cache",
+            Kind::Breaker => "breaker",
+        }
+    }
+
+    fn from_word(word: u64) -> Option<Kind> {
+        use Kind::{Breaker, Cache, Counter, Lock, RateLimiter, Table};
+        let all = [Counter, Table, Lock, RateLimiter, Cache, Breaker];
+        all.into_iter().find(|kind| *kind as u64 == word)
+    }
+}
+
+/// Why an object is not to be had.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The name has no bytes, or too many.
+    #[error("the name of a shared object has 1 to {NAME_BYTES_MAX} bytes, not {0}")]
+    Name(usize),
+    /// Its definition has too many bytes.
+    #[error("the definition has {0} bytes, and {DEFINITION_BYTES_MAX} are the most")]
+    Definition(usize),
+    /// There is one of that name that looks otherwise.
+    #[error(
+        "the {kind} `{name}` exists as `{found}`, and cannot be `{wanted}` too\n\
+         hint: use one definition everywhere; a changed one holds after `samovar reload`"
+    )]
+    Other {
+        /// What it is.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// The definition that it has.
+        found: String,
+        /// The one that was asked for.
+        wanted: String,
+    },
+    /// There is no memory for it.
+    #[error(
+        "the {kind} `{name}` needs {needed} bytes of shared memory, and {left} of {all} are free in one piece\n\
+         hint: raise `shared.bytes_max`"
+    )]
+    Memory {
+        /// What it is.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// Bytes that it needs.
+        needed: usize,
+        /// Bytes of the largest piece that is free.
+        left: usize,
+        /// Bytes that there are.
+        all: usize,
+    },
+    /// There are too many objects.
+    #[error("there are {OBJECTS_MAX} shared objects already\nhint: one table holds many values")]
+    Objects,
+    /// The system said no.
+    #[error("cannot clear shared memory: {0}")]
+    Io(#[from] std::io::Error),
+    /// The directory's lock is not given back.
+    #[error("a process that is stopped holds the directory of shared objects")]
+    Busy,
+}
+
+impl From<Busy> for OpenError {
+    fn from(_: Busy) -> OpenError {
+        OpenError::Busy
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) name: &'a [u8],
+    pub(crate) definition: &'a str,
+    /// Words beside the entry's own.
+    pub(crate) words: usize,
+}
+
+/// The entry of an object, by its number.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry<'a>(&'a [AtomicU64]);
+
+impl<'a> Entry<'a> {
+    pub(crate) fn of(shared: &'a Shared, index: u32) -> Entry<'a> {
+        Entry(shared.entry(index as usize % OBJECTS_MAX))
+    }
+
+    pub(crate) fn kind(self) -> Option<Kind> {
+        let is_there = self.word(STATE) == THERE;
+        is_there.then(|| Kind::from_word(self.word(KIND))).flatten()
+    }
+
+    /// Words of its own.
+    pub(crate) fn own(self) -> &'a [AtomicU64] {
+        &self.0[OWN..NAME]
+    }
+
+    /// Its other words, if they lie within the memory.
+    pub(crate) fn words(self, shared: &'a Shared) -> Option<&'a [AtomicU64]> {
+        let (start, words) = (self.word(START) as usize, self.word(WORDS) as usize);
+        (start >= HEAP_AT).then(|| shared.words().get(start..start.checked_add(words)?)).flatten()
+    }
+
+    pub(crate) fn bytes(self) -> u64 {
+        self.word(WORDS).saturating_mul(8)
+    }
+
+    fn word(self, at: usize) -> u64 {
+        self.0[at].load(Ordering::Acquire)
+    }
+
+    pub(crate) fn name(self) -> Vec<u8> {
+        self.text(NAME, self.word(NAME_BYTES), NAME_BYTES_MAX)
+    }
+
+    pub(crate) fn definition(self) -> String {
+        let text = self.text(DEFINITION, self.word(DEFINITION_BYTES), DEFINITION_BYTES_MAX);
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    fn text(self, at: usize, len: u64, max: usize) -> Vec<u8> {
+        let mut text = vec![0; (len as usize).min(max)];
+        load_bytes(&self.0[at..], &mut text);
+        text
+    }
+
+    fn is_named(self, wanted: &Wanted<'_>) -> bool {
+        self.word(STATE) == THERE
+            && self.word(KIND) == wanted.kind as u64
+            && self.word(NAME_BYTES) == wanted.name.len() as u64
+            && holds_bytes(&self.0[NAME..DEFINITION], wanted.name)
+    }
+
+    fn is_defined(self, definition: &str) -> bool {
+        self.word(DEFINITION_BYTES) == definition.len() as u64
+            && holds_bytes(&self.0[DEFINITION..], definition.as_bytes())
+    }
+}
+
+fn used(shared: &Shared) -> std::ops::Range<u32> {
+    0..(shared.words()[AT_ENTRIES].load(Ordering::Acquire).min(OBJECTS_MAX as u64) as u32)
+}
+
+/// All objects that are there.
+pub(crate) fn entries(shared: &Shared) -> impl Iterator<Item = (u32, Entry<'_>)> {
+    used(shared).map(|index| (index, Entry::of(shared, index))).filter(|(_, e)| e.kind().is_some())
+}
+
+/// The object that is asked for, if it is there; or its latest version, if that is of this generation.
+fn find(shared: &Shared, wanted: &Wanted<'_>, generation: u64) -> Result<Option<u32>, OpenError> {
+    let mut other: Option<Entry<'_>> = None;
+    for index in used(shared) {
+        let entry = Entry::of(shared, index);
+        if !entry.is_named(wanted) {
+            continue;
+        }
+        if entry.is_defined(wanted.definition) {
+            // The application has it still.
+            entry.0[GENERATION].fetch_max(generation, Ordering::Relaxed);
+            return Ok(Some(index));
+        }
+        if entry.word(GENERATION) >= generation {
+            other = Some(entry);
+        }
+    }
+    match other {
+        None => Ok(None),
+        Some(entry) => Err(OpenError::Other {
+            kind: wanted.kind.name(),
+            name: String::from_utf8_lossy(wanted.name).into_owned(),
+            found: entry.definition(),
+            wanted: wanted.definition.to_owned(),
+        }),
+    }
+}
+
+/// The object that is asked for; it is made if it is not there.
+pub(crate) fn open(
+    shared: &Shared,
+    me: Me<'_>,
+    generation: u64,
+    wanted: &Wanted<'_>,
+) -> Result<u32, OpenError> {
+    if wanted.name.is_empty() || wanted.name.len() > NAME_BYTES_MAX {
+        return Err(OpenError::Name(wanted.name.len()));
+    }
+    if wanted.definition.len() > DEFINITION_BYTES_MAX {
+        return Err(OpenError::Definition(wanted.definition.len()));
+    }
+    if let Some(index) = find(shared, wanted, generation)? {
+        return Ok(index);
+    }
+    let _guard = acquire(&shared.words()[AT_LOCK], me)?;
+    if let Some(index) = find(shared, wanted, generation)? {
+        return Ok(index);
+    }
+    forget(shared, me);
+    make(shared, me.owner, generation, wanted).inspect_err(|_| {
+        shared.words()[AT_REFUSED].fetch_add(1, Ordering::Relaxed);
+    })
+}
+
+/// Frees the entries of makers that have died, and of versions that nobody can use any more.
+fn forget(shared: &Shared, me: Me<'_>) {
+    let mut oldest = None;
+    for index in used(shared) {
+        let entry = Entry::of(shared, index);
+        let state = entry.word(STATE);
+        let is_unfinished = state != FREE && state != THERE && is_abandoned(state, me);
+        let mut is_left = || {
+            let followed = successor(shared, entry);
+            let oldest = *oldest.get_or_insert_with(|| oldest_generation(shared));
+            followed.is_some_and(|generation| oldest.is_none_or(|oldest| oldest >= generation))
+        };
+        if is_unfinished || state == THERE && is_left() {
+            entry.0[STATE].store(FREE, Ordering::Release);
+        }
+    }
+}
+
+/// The generation of the version that follows this one.
+fn successor(shared: &Shared, of: Entry<'_>) -> Option<u64> {
+    let name = of.name();
+    let kind = of.kind()?;
+    let wanted = Wanted { kind, name: &name, definition: "", words: 0 };
+    let later = entries(shared).filter(|(_, other)| other.is_named(&wanted));
+    let later = later.map(|(_, other)| other.word(GENERATION));
+    later.filter(|generation| *generation > of.word(GENERATION)).min()
+}
+
+/// Of the processes that live; what this one is does not count, which asks for something new.
+fn oldest_generation(shared: &Shared) -> Option<u64> {
+    seats::used(shared).filter_map(|seat| seats::generation(shared, seat)).min()
+}
+
+fn make(
+    shared: &Shared,
+    me: Owner,
+    generation: u64,
+    wanted: &Wanted<'_>,
+) -> Result<u32, OpenError> {
+    let words = wanted.words.next_multiple_of(PAGE_WORDS);
+    let (start, largest) = gap(shared, words);
+    let start = start.ok_or_else(|| OpenError::Memory {
+        kind: wanted.kind.name(),
+        name: String::from_utf8_lossy(wanted.name).into_owned(),
+        needed: words * 8,
+        left: largest * 8,
+        all: shared.heap_words() * 8,
+    })?;
+    let mut free = (0..OBJECTS_MAX as u32).map(|index| (index, Entry::of(shared, index)));
+    let (index, entry) =
+        free.find(|(_, entry)| entry.word(STATE) == FREE).ok_or(OpenError::Objects)?;
+    let fill = |at: usize, value: u64| entry.0[at].store(value, Ordering::Relaxed);
+    // First, and in this order: a maker that dies leaves an entry that covers nothing, or what it was to have.
+    shared.words()[AT_ENTRIES].fetch_max(u64::from(index) + 1, Ordering::AcqRel);
+    fill(WORDS, 0);
+    fill(STATE, me);
+    fill(START, start as u64);
+    fill(WORDS, words as u64);
+    let top = &shared.words()[AT_TOP];
+    let touched = (top.load(Ordering::Relaxed) as usize).clamp(start, start + words) - start;
+    if touched > 0 {
+        shared.clear(start, touched)?;
+    }
+    top.fetch_max((start + words) as u64, Ordering::Relaxed);
+    fill(KIND, wanted.kind as u64);
+    fill(GENERATION, generation);
+    fill(NAME_BYTES, wanted.name.len() as u64);
+    fill(DEFINITION_BYTES, wanted.definition.len() as u64);
+    entry.own().iter().for_each(|word| word.store(0, Ordering::Relaxed));
+    store_bytes(&entry.0[NAME..DEFINITION], wanted.name);
+    store_bytes(&entry.0[DEFINITION..], wanted.definition.as_bytes());
+    entry.0[STATE].store(THERE, Ordering::Release);
+    Ok(index)
+}
+
+/// The first room for so many words, and the size of the largest that there is.
+fn gap(shared: &Shared, words: usize) -> (Option<usize>, usize) {
+    let end = HEAP_AT + shared.heap_words();
+    let mut taken: Vec<(usize, usize)> = used(shared)
+        .map(|index| Entry::of(shared, index))
+        .filter(|entry| entry.word(STATE) != FREE && entry.word(WORDS) > 0)
+        .map(|entry| (entry.word(START) as usize, entry.word(WORDS) as usize))
+        .collect();
+    taken.push((end, 0));
+    taken.sort_unstable();
+    let (mut at, mut largest) = (HEAP_AT, 0);
+    for (start, len) in taken {
+        let room = start.min(end).saturating_sub(at);
+        if room >= words {
+            return (Some(at), room);
+        }
+        largest = largest.max(room);
+        at = at.max(start.saturating_add(len));
+    }
+    (None, largest)
+}
+
+/// Bytes that objects hold.
+pub(crate) fn bytes_used(shared: &Shared) -> u64 {
+    entries(shared).fold(0, |sum, (_, entry)| entry.bytes().saturating_add(sum))
+}
+
+const _: () = assert!(words_of(NAME_BYTES_MAX) == DEFINITION - NAME);

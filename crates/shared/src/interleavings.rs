@@ -1,0 +1,251 @@
+//! The chains of rows under loom: every interleaving of writers, readers and a death.
+//!
+//! `make model` runs them. A process that dies is one that stops after some steps, and is known to be dead then.
+
+use crate::chain::{Chains, Dimensions, Refused};
+use crate::lock::{Living, Me, Owner};
+use crate::named_lock::{self, Acquired, LOCK_WORDS};
+use crate::sync::AtomicU64;
+use loom::sync::Arc;
+use loom::thread;
+use std::time::Duration;
+
+const SMALL: Dimensions = Dimensions { rows: 2, key_words: 1, data_words: 2 };
+/// Numbers of owners, far from `IN_USE`.
+const ONE: Owner = 1024;
+const TWO: Owner = 1025;
+
+struct AllLive;
+impl Living for AllLive {
+    fn is_alive(&self, _owner: Owner) -> bool {
+        true
+    }
+}
+
+struct Dead(Owner);
+impl Living for Dead {
+    fn is_alive(&self, owner: Owner) -> bool {
+        owner != self.0
+    }
+}
+
+#[test]
+fn a_lock_has_one_holder_and_wakes_who_waits() {
+    bounded(|| {
+        let lock: Arc<Vec<AtomicU64>> =
+            Arc::new((0..LOCK_WORDS).map(|_| AtomicU64::new(0)).collect());
+        let inside = Arc::new(AtomicU64::new(0));
+        let hold = |owner: Owner| {
+            let (lock, inside) = (lock.clone(), inside.clone());
+            move || {
+                let journal = AtomicU64::new(0);
+                let me = Me { owner, living: &AllLive, journal: &journal, object: 0 };
+                let got = named_lock::acquire(&lock, me, Duration::from_secs(3600));
+                assert_eq!(got, Acquired::Yes);
+                assert_eq!(inside.fetch_add(1, crate::sync::Ordering::SeqCst), 0);
+                inside.fetch_sub(1, crate::sync::Ordering::SeqCst);
+                assert!(named_lock::release(&lock, owner));
+            }
+        };
+        let other = thread::spawn(hold(TWO));
+        hold(ONE)();
+        other.join().unwrap();
+        assert!(!named_lock::release(&lock, ONE));
+    });
+}
+
+fn words() -> Arc<Vec<AtomicU64>> {
+    Arc::new((0..SMALL.words() + 3).map(|_| AtomicU64::new(0)).collect())
+}
+
+/// The chains in these words, and one process's journal behind them.
+fn act<R>(
+    words: &[AtomicU64],
+    owner: Owner,
+    living: &dyn Living,
+    f: impl FnOnce(Chains<'_>, Me<'_>) -> R,
+) -> R {
+    let (chains, journals) = words.split_at(SMALL.words());
+    let journal = &journals[owner as usize % 3];
+    f(Chains::new(chains, SMALL), Me { owner, living, journal, object: 0 })
+}
+
+fn set(words: &[AtomicU64], owner: Owner, key: u8, value: u64) -> Result<(), Refused> {
+    act(words, owner, &AllLive, |chains, me| {
+        chains.update(me, (u64::from(key), &[key]), &mut [0; 2], |row, _| {
+            row.fill(value);
+            (true, ())
+        })
+    })
+}
+
+fn add(words: &[AtomicU64], owner: Owner, key: u8) {
+    let added = act(words, owner, &AllLive, |chains, me| {
+        chains.update(me, (u64::from(key), &[key]), &mut [0; 2], |row, _| {
+            row[0] += 1;
+            row[1] += 1;
+            (true, ())
+        })
+    });
+    added.expect("there is room");
+}
+
+/// The row of a key, which is whole.
+fn get(words: &[AtomicU64], owner: Owner, key: u8) -> Option<u64> {
+    let mut row = [0; 2];
+    let found =
+        act(words, owner, &AllLive, |chains, me| chains.read(me, u64::from(key), &[key], &mut row));
+    assert_eq!(row[0], row[1], "a torn row");
+    found.expect("nobody is stopped").then_some(row[0])
+}
+
+fn count(words: &[AtomicU64]) -> usize {
+    act(words, ONE, &AllLive, |chains, _| chains.count())
+}
+
+fn bounded(check: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(2);
+    builder.max_branches = 20_000;
+    builder.check(check);
+}
+
+#[test]
+fn nobody_sees_half_a_row() {
+    bounded(|| {
+        let words = words();
+        set(&words, ONE, 1, 1).expect("room");
+        let writer = {
+            let words = words.clone();
+            thread::spawn(move || {
+                set(&words, TWO, 1, 2).expect("it is there");
+                set(&words, TWO, 1, 3).expect("it is there");
+            })
+        };
+        assert!(matches!(get(&words, ONE, 1), Some(1..=3)));
+        writer.join().unwrap();
+        assert_eq!(get(&words, ONE, 1), Some(3));
+    });
+}
+
+#[test]
+fn two_that_add_are_both_counted_in_one_row() {
+    bounded(|| {
+        let words = words();
+        let other = {
+            let words = words.clone();
+            thread::spawn(move || add(&words, TWO, 1))
+        };
+        add(&words, ONE, 1);
+        other.join().unwrap();
+        assert_eq!((get(&words, ONE, 1), count(&words)), (Some(2), 1));
+    });
+}
+
+#[test]
+fn a_row_that_is_taken_out_and_used_again_is_not_mistaken() {
+    bounded(|| {
+        let words = words();
+        // Both in one bucket.
+        set(&words, ONE, 2, 20).expect("room");
+        set(&words, ONE, 4, 40).expect("room");
+        let writer = {
+            let words = words.clone();
+            thread::spawn(move || {
+                act(&words, TWO, &AllLive, |chains, me| chains.delete(me, 4, &[4])).expect("free");
+                set(&words, TWO, 6, 60).expect("room");
+            })
+        };
+        assert!(matches!(get(&words, ONE, 4), None | Some(40)));
+        assert_eq!(get(&words, ONE, 2), Some(20));
+        writer.join().unwrap();
+        assert_eq!((get(&words, ONE, 4), get(&words, ONE, 6), count(&words)), (None, Some(60), 2));
+    });
+}
+
+#[test]
+fn a_row_that_is_taken_out_as_soon_as_it_is_in_is_not_counted() {
+    bounded(|| {
+        let words = words();
+        let writer = {
+            let words = words.clone();
+            thread::spawn(move || set(&words, TWO, 2, 20).expect("room"))
+        };
+        let delete = |chains: Chains<'_>, me: Me<'_>| chains.delete(me, 2, &[2]);
+        let deleted = act(&words, ONE, &AllLive, delete).expect("nobody is stopped");
+        writer.join().unwrap();
+        assert_eq!(count(&words), usize::from(!deleted));
+        assert_eq!(get(&words, ONE, 2), (!deleted).then_some(20));
+        set(&words, ONE, 4, 40).expect("there is room");
+        set(&words, ONE, 2, 20).expect("there is room");
+    });
+}
+
+#[test]
+fn who_settles_a_row_and_who_takes_it_out_do_not_both_free_it() {
+    bounded(|| {
+        let words = words();
+        set(&words, ONE, 2, 20).expect("room");
+        // Its process was about to take it out.
+        let row = row_of(&words, crate::chain::IN_USE);
+        words[row_at(row)].store(TWO, crate::sync::Ordering::SeqCst);
+        let settler = {
+            let words = words.clone();
+            thread::spawn(move || {
+                act(&words, ONE + 2, &Dead(TWO), |chains, me| chains.settle(me, row as u32));
+            })
+        };
+        let again = |chains: Chains<'_>, me: Me<'_>| {
+            chains.delete(me, 2, &[2]).expect("nobody is stopped");
+            let made = chains.update(me, (4, &[4]), &mut [0; 2], |row, _| {
+                row.fill(40);
+                (true, ())
+            });
+            made.expect("there is room");
+        };
+        act(&words, ONE, &Dead(TWO), again);
+        settler.join().unwrap();
+        assert_eq!((get(&words, ONE, 2), get(&words, ONE, 4), count(&words)), (None, Some(40), 1));
+        set(&words, ONE, 6, 60).expect("there is room");
+        assert_eq!((get(&words, ONE, 4), get(&words, ONE, 6)), (Some(40), Some(60)));
+    });
+}
+
+#[test]
+fn a_row_that_a_dead_process_has_claimed_is_free_again() {
+    bounded(|| {
+        let words = words();
+        set(&words, ONE, 1, 1).expect("room");
+        // It has claimed the other row, and the lock of the bucket of 2, and was killed.
+        let free = row_of(&words, 0);
+        words[row_at(free)].store(TWO, crate::sync::Ordering::SeqCst);
+        words[0].store(TWO, crate::sync::Ordering::SeqCst);
+        let other = {
+            let words = words.clone();
+            thread::spawn(move || {
+                act(&words, ONE + 2, &Dead(TWO), |chains, me| chains.settle(me, free as u32));
+            })
+        };
+        let made = act(&words, ONE, &Dead(TWO), |chains, me| {
+            chains.update(me, (2, &[2]), &mut [0; 2], |row, _| {
+                row.fill(2);
+                (true, ())
+            })
+        });
+        made.expect("there is room, if one waits for who settles");
+        other.join().unwrap();
+        assert_eq!((get(&words, ONE, 1), get(&words, ONE, 2)), (Some(1), Some(2)));
+        assert_eq!(count(&words), 2);
+    });
+}
+
+/// Where a row begins, whose first word is its owner.
+fn row_at(row: usize) -> usize {
+    let before = SMALL.words() % 2 + 4;
+    before + row * (SMALL.words() - before) / 2
+}
+
+fn row_of(words: &[AtomicU64], owner: Owner) -> usize {
+    let is_it = |row: &usize| words[row_at(*row)].load(crate::sync::Ordering::SeqCst) == owner;
+    (0..2).find(is_it).expect("there is one")
+}

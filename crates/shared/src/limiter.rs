@@ -1,0 +1,236 @@
+//! How often something may happen, for each key: a bucket of tokens that fills by itself.
+//!
+//! What is kept of a bucket is one time: when it will be full again (the generic cell rate algorithm, ITU-T I.371). A bucket
+//! that is full needs no row: when rows run out, those of full buckets go, and then those that are nearest to it.
+
+use crate::chain::{Chains, Dimensions, Refused};
+use crate::client::Client;
+use crate::directory::{Entry, Kind, OpenError, Wanted};
+use crate::os;
+use crate::sync::words_of;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const KEYS_MAX: usize = 1 << 20;
+const BURST_MAX: u64 = 1_000_000_000;
+const RATE_MAX: f64 = 1e9;
+/// Longer keys are known by their hash.
+const KEY_BYTES: usize = 64;
+/// Of an entry's own words: what was allowed, and what was not.
+const ALLOWED: usize = 0;
+const DENIED: usize = 1;
+/// Where nobody's bucket is full, this part of them is forgotten at once, so that the next keys find room.
+const FORGOTTEN_SHARE: usize = 8;
+
+/// Why no limiter can be so.
+#[derive(Debug, thiserror::Error, PartialEq)]
+pub enum WrongRate {
+    /// Nothing, or too much, per second.
+    #[error("a limiter allows more than 0 and at most 1,000,000,000 a second, not {0}")]
+    Rate(f64),
+    /// No tokens, or too many.
+    #[error("a limiter's burst is 1 to {BURST_MAX}, not {0}")]
+    Burst(u64),
+    /// No keys, or too many.
+    #[error("a limiter has 1 to {KEYS_MAX} keys, not {0}")]
+    Keys(usize),
+}
+
+/// Why there is no such limiter.
+#[derive(Debug, thiserror::Error)]
+pub enum LimiterOpenError {
+    /// It cannot be so.
+    #[error(transparent)]
+    Wrong(#[from] WrongRate),
+    /// It cannot be had.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+/// Why it cannot say.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum LimiterError {
+    /// A process that holds a bucket does not go on.
+    #[error("a bucket of the limiter is held by a process that is stopped")]
+    Busy,
+    /// More than a full bucket holds.
+    #[error("the cost {cost} is 0, or more than the burst of {burst}: it would never be allowed")]
+    Cost {
+        /// What was asked for.
+        cost: u64,
+        /// What a full bucket holds.
+        burst: u64,
+    },
+}
+
+/// One limiter as a process has it.
+#[derive(Debug)]
+pub struct RateLimiter {
+    object: u32,
+    /// Between two tokens, ns.
+    interval_ns: u64,
+    burst: u64,
+    is: Dimensions,
+}
+
+fn dimensions(keys: usize) -> Dimensions {
+    Dimensions { rows: keys, key_words: words_of(KEY_BYTES), data_words: 1 }
+}
+
+impl RateLimiter {
+    /// The limiter of that name: `rate` tokens a second come into each bucket, which holds `burst`.
+    pub fn open(
+        client: &Client,
+        name: &[u8],
+        rate: f64,
+        burst: u64,
+        keys: usize,
+    ) -> Result<RateLimiter, LimiterOpenError> {
+        if !(rate > 0.0 && rate <= RATE_MAX) {
+            return Err(WrongRate::Rate(rate).into());
+        }
+        if !(1..=BURST_MAX).contains(&burst) {
+            return Err(WrongRate::Burst(burst).into());
+        }
+        if !(1..=KEYS_MAX).contains(&keys) {
+            return Err(WrongRate::Keys(keys).into());
+        }
+        let is = dimensions(keys);
+        let definition = format!("rate={rate} burst={burst} keys={keys}");
+        let words = is.words();
+        let wanted = Wanted { kind: Kind::RateLimiter, name, definition: &definition, words };
+        let object = client.open(&wanted)?;
+        // At least 1: a rate of at most RATE_MAX. At most what a float of that size says: a saturating cast.
+        #[allow(clippy::cast_sign_loss)] // More than 0.
+        let interval_ns = ((1e9 / rate) as u64).max(1);
+        Ok(RateLimiter { object, interval_ns, burst, is })
+    }
+
+    /// The number of the object behind it.
+    pub fn object(&self) -> u32 {
+        self.object
+    }
+
+    /// Takes `cost` tokens out of the bucket of `key`, if so many are in it; 0 then. Else: after how many nanoseconds they
+    /// would be.
+    pub fn take(&self, client: &Client, key: &[u8], cost: u64) -> Result<u64, LimiterError> {
+        let wait = self.ask(client, key, cost, true)?;
+        let count = if wait == 0 { ALLOWED } else { DENIED };
+        Entry::of(client.shared(), self.object).own()[count].fetch_add(1, Ordering::Relaxed);
+        Ok(wait)
+    }
+
+    /// The same, and nothing is taken.
+    pub fn look(&self, client: &Client, key: &[u8], cost: u64) -> Result<u64, LimiterError> {
+        self.ask(client, key, cost, false)
+    }
+
+    /// Tokens in the bucket of `key`.
+    pub fn left(&self, client: &Client, key: &[u8]) -> Result<u64, LimiterError> {
+        let now = now_ns();
+        let short_of_full = self
+            .with(client, key, |row| (false, row.saturating_sub(now).div_ceil(self.interval_ns)))?;
+        Ok(self.burst.saturating_sub(short_of_full))
+    }
+
+    fn ask(
+        &self,
+        client: &Client,
+        key: &[u8],
+        cost: u64,
+        takes: bool,
+    ) -> Result<u64, LimiterError> {
+        if cost == 0 || cost > self.burst {
+            return Err(LimiterError::Cost { cost, burst: self.burst });
+        }
+        let now = now_ns();
+        let tokens = |count: u64| count.saturating_mul(self.interval_ns);
+        self.with(client, key, |full_at| {
+            // Nobody's bucket is emptier than empty: a time beyond that was written by somebody else.
+            let full_at_sane = (*full_at).clamp(now, now.saturating_add(tokens(self.burst)));
+            let then = full_at_sane.saturating_add(tokens(cost));
+            let wait = then.saturating_sub(now.saturating_add(tokens(self.burst)));
+            if wait == 0 && takes {
+                *full_at = then;
+            }
+            (wait == 0 && takes, wait)
+        })
+    }
+
+    /// Does something with the time at which the bucket of `key` is full; stores it if that says so.
+    fn with<R>(
+        &self,
+        client: &Client,
+        key: &[u8],
+        change: impl Fn(&mut u64) -> (bool, R),
+    ) -> Result<R, LimiterError> {
+        let chains = self.chains(client).ok_or(LimiterError::Busy)?;
+        let me = client.me(self.object);
+        let mut long = [0xff; 1 + 16];
+        let key = if key.len() <= KEY_BYTES { key } else { client.digest(key, &mut long) };
+        let hash = client.hash(key);
+        // Others may take the rows that were given up: then some more are.
+        for _ in 0..FORGOTTEN_SHARE {
+            match chains.update(me, (hash, key), &mut [0], |row, _| change(&mut row[0])) {
+                Ok(result) => return Ok(result),
+                Err(Refused::Busy) => return Err(LimiterError::Busy),
+                Err(Refused::Full) => self.forget(client, chains)?,
+            }
+        }
+        Err(LimiterError::Busy)
+    }
+
+    /// Gives up the rows of full buckets, and if there are none those of the fullest.
+    fn forget(&self, client: &Client, chains: Chains<'_>) -> Result<(), LimiterError> {
+        let (me, now) = (client.me(self.object), now_ns());
+        let (mut found, mut key, mut row, mut cursor) = (Vec::new(), Vec::new(), [0], 0);
+        while let Some(at) =
+            chains.next(me, cursor, &mut key, &mut row).map_err(|_| LimiterError::Busy)?
+        {
+            found.push((row[0], key.clone()));
+            cursor = at + 1;
+        }
+        found.sort_unstable();
+        let full = found.partition_point(|(full_at, _)| *full_at <= now);
+        let goes = full.max(found.len().div_ceil(FORGOTTEN_SHARE));
+        for (_, key) in found.into_iter().take(goes) {
+            chains.delete(me, client.hash(&key), &key).map_err(|_| LimiterError::Busy)?;
+        }
+        Ok(())
+    }
+
+    fn chains<'a>(&self, client: &'a Client) -> Option<Chains<'a>> {
+        let words = Entry::of(client.shared(), self.object).words(client.shared())?;
+        (words.len() >= self.is.words()).then(|| Chains::new(words, self.is))
+    }
+}
+
+fn now_ns() -> u64 {
+    os::monotonic().as_nanos() as u64
+}
+
+fn keys_of(definition: &str) -> Option<usize> {
+    let keys = definition.rsplit_once("keys=")?.1.parse().ok()?;
+    (1..=KEYS_MAX).contains(&keys).then_some(keys)
+}
+
+/// Ends what a dead process has begun with a row.
+pub(crate) fn settle(client: &Client, object: u32, row: u32) {
+    let entry = Entry::of(client.shared(), object);
+    if let Some(is) = keys_of(&entry.definition()).map(dimensions)
+        && let Some(words) = entry.words(client.shared()).filter(|words| words.len() >= is.words())
+    {
+        Chains::new(words, is).settle(client.me(object), row);
+    }
+}
+
+/// Keys that have a row, and how many can have one.
+pub(crate) fn fill(words: &[AtomicU64], definition: &str) -> Option<(u64, u64)> {
+    let is = dimensions(keys_of(definition)?);
+    let chains = (words.len() >= is.words()).then(|| Chains::new(words, is))?;
+    Some((chains.count() as u64, is.rows as u64))
+}
+
+/// What was allowed, and what was not.
+pub(crate) fn counts(own: &[AtomicU64]) -> (u64, u64) {
+    (own[ALLOWED].load(Ordering::Relaxed), own[DENIED].load(Ordering::Relaxed))
+}

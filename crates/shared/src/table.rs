@@ -1,0 +1,281 @@
+//! Rows of fixed columns under keys: what a [`Table`] adds to the chains below it.
+
+mod columns;
+
+pub use columns::{COLUMNS_MAX, Column, ColumnKind, KEY_BYTES_MAX, ROW_BYTES_MAX, WrongDefinition};
+
+use crate::chain::{Chains, Dimensions, Refused};
+use crate::client::Client;
+use crate::directory::{Entry, Kind, OpenError, Wanted};
+use columns::Definition;
+
+/// Why there is no such table.
+#[derive(Debug, thiserror::Error)]
+pub enum TableOpenError {
+    /// It cannot look so.
+    #[error(transparent)]
+    Definition(#[from] WrongDefinition),
+    /// It cannot be had.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+/// Why an operation was not done.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum TableError {
+    /// All rows are in use.
+    #[error("the table `{name}` is full: it has {rows} rows\nhint: delete some, or give it more")]
+    Full {
+        /// The table's name.
+        name: String,
+        /// Its rows.
+        rows: usize,
+    },
+    /// A process that holds a row does not go on.
+    #[error("a row of the table `{0}` is held by a process that is stopped")]
+    Busy(String),
+    /// The key is empty or too long.
+    #[error("a key of the table `{name}` has 1 to {max} bytes, not {found}")]
+    Key {
+        /// The table's name.
+        name: String,
+        /// Longest key, bytes.
+        max: usize,
+        /// The key's bytes.
+        found: usize,
+    },
+    /// A text is too long for its column.
+    #[error("the column `{column}` holds {max} bytes, not {found}")]
+    Text {
+        /// The column's name.
+        column: String,
+        /// Its size.
+        max: usize,
+        /// The text's bytes.
+        found: usize,
+    },
+    /// There is no such column.
+    #[error("there is no column {0}")]
+    Column(usize),
+    /// The column is of another type.
+    #[error("the column `{column}` holds {holds}")]
+    Type {
+        /// The column's name.
+        column: String,
+        /// What it holds.
+        holds: String,
+    },
+    /// The sum is no integer of 64 bits.
+    #[error("the sum in column `{0}` does not fit into an integer")]
+    Overflow(String),
+}
+
+/// What a column can hold.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// For [`ColumnKind::Int`].
+    Int(i64),
+    /// For [`ColumnKind::Float`].
+    Float(f64),
+    /// For [`ColumnKind::Text`].
+    Text(&'a [u8]),
+}
+
+/// One table as a process has it, with room for the row that it works on.
+#[derive(Debug)]
+pub struct Table {
+    object: u32,
+    name: String,
+    is: Definition,
+    row: Vec<u64>,
+    key: Vec<u8>,
+}
+
+impl Table {
+    /// The table of that name; empty if it is new.
+    pub fn open(
+        client: &Client,
+        name: &[u8],
+        rows: usize,
+        key_bytes: usize,
+        columns: &[(&str, ColumnKind)],
+    ) -> Result<Table, TableOpenError> {
+        let is = Definition::new(rows, key_bytes, columns)?;
+        let definition = is.to_string();
+        let words = is.dimensions.words();
+        let wanted = Wanted { kind: Kind::Table, name, definition: &definition, words };
+        let object = client.open(&wanted)?;
+        let name = String::from_utf8_lossy(name).into_owned();
+        Ok(Table { object, name, row: vec![0; is.dimensions.data_words], is, key: Vec::new() })
+    }
+
+    /// The number of the object behind it: the same for the same table.
+    pub fn object(&self) -> u32 {
+        self.object
+    }
+
+    /// Its columns, with where each lies in a row.
+    pub fn columns(&self) -> &[Column] {
+        &self.is.columns
+    }
+
+    /// The row that was found last.
+    pub fn row(&self) -> &[u64] {
+        &self.row
+    }
+
+    /// The key that was found last by [`Table::next`].
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    fn refused(name: &str, rows: usize, why: Refused) -> TableError {
+        match why {
+            Refused::Full => TableError::Full { name: name.to_owned(), rows },
+            Refused::Busy => TableError::Busy(name.to_owned()),
+        }
+    }
+
+    fn check(&self, key: &[u8]) -> Result<(), TableError> {
+        let (max, found) = (self.is.key_bytes, key.len());
+        if found == 0 || found > max {
+            return Err(TableError::Key { name: self.name.clone(), max, found });
+        }
+        Ok(())
+    }
+
+    /// Finds a row; [`Table::row`] has it then.
+    pub fn get(&mut self, client: &Client, key: &[u8]) -> Result<bool, TableError> {
+        self.check(key)?;
+        let chains = chains(client, self.object, self.is.dimensions);
+        let found = chains.map_or(Ok(false), |chains| {
+            chains.read(client.me(self.object), client.hash(key), key, &mut self.row)
+        });
+        found.map_err(|_| TableError::Busy(self.name.clone()))
+    }
+
+    /// Writes some columns; those of a new row that are not named are 0 or empty.
+    pub fn set(
+        &mut self,
+        client: &Client,
+        key: &[u8],
+        values: &[(usize, Value<'_>)],
+    ) -> Result<(), TableError> {
+        for (column, value) in values {
+            self.is.fits(*column, value)?;
+        }
+        self.change(client, key, |is, row, _| {
+            for (column, value) in values {
+                is.columns[*column].put(row, value);
+            }
+            (true, ())
+        })
+    }
+
+    /// Adds to a number, which begins at 0; what came of it stands in [`Table::row`].
+    pub fn add(
+        &mut self,
+        client: &Client,
+        key: &[u8],
+        column: usize,
+        by: Value<'_>,
+    ) -> Result<(), TableError> {
+        self.is.fits(column, &by)?;
+        let added = self.change(client, key, |is, row, _| {
+            let sum = is.columns[column].sum(row, &by);
+            sum.inspect(|sum| is.columns[column].put(row, sum));
+            (sum.is_some(), sum.is_some())
+        })?;
+        if added {
+            return Ok(());
+        }
+        let column = &self.is.columns[column];
+        Err(match by {
+            Value::Int(_) => TableError::Overflow(column.name.clone()),
+            _ => TableError::Type { column: column.name.clone(), holds: column.kind.to_string() },
+        })
+    }
+
+    /// Writes a column of a row that is there, if it holds `expected`.
+    pub fn compare_and_set(
+        &mut self,
+        client: &Client,
+        key: &[u8],
+        column: usize,
+        expected: Value<'_>,
+        to: Value<'_>,
+    ) -> Result<bool, TableError> {
+        self.is.fits(column, &expected)?;
+        self.is.fits(column, &to)?;
+        self.change(client, key, |is, row, is_new| {
+            let is_it = !is_new && is.columns[column].holds(row, &expected);
+            if is_it {
+                is.columns[column].put(row, &to);
+            }
+            (is_it, is_it)
+        })
+    }
+
+    fn change<R>(
+        &mut self,
+        client: &Client,
+        key: &[u8],
+        change: impl Fn(&Definition, &mut [u64], bool) -> (bool, R),
+    ) -> Result<R, TableError> {
+        self.check(key)?;
+        let Table { object, name, is, row, .. } = self;
+        let rows = is.dimensions.rows;
+        let chains = chains(client, *object, is.dimensions)
+            .ok_or_else(|| Self::refused(name, rows, Refused::Busy))?;
+        let key = (client.hash(key), key);
+        let changed = chains.update(client.me(*object), key, row, |row, new| change(is, row, new));
+        changed.map_err(|why| Self::refused(name, rows, why))
+    }
+
+    /// Takes a row out; false: there is none.
+    pub fn delete(&mut self, client: &Client, key: &[u8]) -> Result<bool, TableError> {
+        self.check(key)?;
+        let chains = chains(client, self.object, self.is.dimensions);
+        let deleted = chains.map_or(Ok(false), |chains| {
+            chains.delete(client.me(self.object), client.hash(key), key)
+        });
+        deleted.map_err(|_| TableError::Busy(self.name.clone()))
+    }
+
+    /// Rows in use.
+    pub fn count(&self, client: &Client) -> usize {
+        chains(client, self.object, self.is.dimensions).map_or(0, Chains::count)
+    }
+
+    /// The first row from `cursor` on: its number; [`Table::row`] and [`Table::key`] have it then.
+    ///
+    /// Each row is whole. What others put in or take out meanwhile may be seen or not.
+    pub fn next(&mut self, client: &Client, cursor: u32) -> Result<Option<u32>, TableError> {
+        let Some(chains) = chains(client, self.object, self.is.dimensions) else { return Ok(None) };
+        let next = chains.next(client.me(self.object), cursor, &mut self.key, &mut self.row);
+        next.map_err(|_| TableError::Busy(self.name.clone()))
+    }
+}
+
+/// The words of a table, if they are as many as it needs.
+fn chains(client: &Client, object: u32, is: Dimensions) -> Option<Chains<'_>> {
+    let words = Entry::of(client.shared(), object).words(client.shared())?;
+    (words.len() >= is.words()).then(|| Chains::new(words, is))
+}
+
+/// Ends what a dead process has begun with a row.
+pub(crate) fn settle(client: &Client, object: u32, row: u32) {
+    let definition = Entry::of(client.shared(), object).definition();
+    if let Some(is) = Definition::parse(&definition)
+        && let Some(chains) = chains(client, object, is.dimensions)
+    {
+        chains.settle(client.me(object), row);
+    }
+}
+
+/// Rows in use and rows, for who only looks.
+pub(crate) fn fill(words: &[std::sync::atomic::AtomicU64], definition: &str) -> Option<(u64, u64)> {
+    let is = Definition::parse(definition)?.dimensions;
+    let chains = (words.len() >= is.words()).then(|| Chains::new(words, is))?;
+    Some((chains.count() as u64, is.rows as u64))
+}

@@ -1,0 +1,77 @@
+//! Processes that share a memory, and are killed.
+
+use samovar_shared::{Client, Shared};
+use std::sync::atomic::AtomicU64;
+
+/// What all processes of a test see: words of its own, beside the memory that is tested.
+pub(crate) struct Scratch(&'static [AtomicU64]);
+
+impl Scratch {
+    pub(crate) fn new(words: usize) -> Scratch {
+        let (flags, protection) =
+            (libc::MAP_SHARED | libc::MAP_ANONYMOUS, libc::PROT_READ | libc::PROT_WRITE);
+        // SAFETY: fresh zeroed memory, kept for ever.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), words * 8, protection, flags, -1, 0) };
+        assert_ne!(at, libc::MAP_FAILED);
+        // SAFETY: page-aligned, so long, and reached as atomics only.
+        Scratch(unsafe { std::slice::from_raw_parts(at.cast(), words) })
+    }
+}
+
+impl std::ops::Deref for Scratch {
+    type Target = [AtomicU64];
+    fn deref(&self) -> &[AtomicU64] {
+        self.0
+    }
+}
+
+/// A process that runs `life` and ends with 0, or with 1 if that panics.
+pub(crate) fn child(shared: &Shared, life: impl FnOnce(&Client)) -> i32 {
+    // SAFETY: this process has one thread.
+    match unsafe { libc::fork() } {
+        0 => {
+            let client = Client::new(shared.clone(), 1);
+            let life = std::panic::AssertUnwindSafe(|| {
+                client.begin().expect("a seat");
+                life(&client);
+            });
+            let status = i32::from(std::panic::catch_unwind(life).is_err());
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(status) }
+        }
+        -1 => panic!("cannot fork: {}", std::io::Error::last_os_error()),
+        pid => pid,
+    }
+}
+
+/// Waits until it has ended; whether it did well.
+pub(crate) fn ended_well(pid: i32) -> bool {
+    let mut status = 0;
+    // SAFETY: our own child; fills a local.
+    while unsafe { libc::waitpid(pid, &raw mut status, 0) } != pid {}
+    libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
+}
+
+/// Kills it, wherever it stands.
+pub(crate) fn kill(pid: i32) {
+    // SAFETY: our own child, not waited for yet.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
+    assert!(!ended_well(pid), "it has ended before it was killed");
+}
+
+/// A client of this process, which takes the seat of a process that has ended.
+pub(crate) fn client(shared: &Shared) -> Client {
+    let client = Client::new(shared.clone(), 1);
+    client.begin().expect("a seat");
+    client
+}
+
+pub(crate) fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+pub(crate) fn seed() -> u64 {
+    let seed = number("SAMOVAR_SHARED_SEED", fastrand::u64(..));
+    println!("SAMOVAR_SHARED_SEED={seed}");
+    seed
+}

@@ -1,0 +1,77 @@
+//! What a thread does at the moment: it runs, or the kernel has it wait, in which call and for whom.
+//!
+//! The call by `calls.rs`, the other end by `sockets.rs`.
+
+use crate::calls::{Doing, Subject, doing};
+use crate::sockets;
+use std::fmt;
+
+/// Descriptors of one `poll` or `select` that are named.
+const NAMED_MAX: usize = 3;
+
+/// What a thread does.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Activity {
+    /// It runs, or would if there were a processor for it.
+    Running,
+    /// It waits in the kernel.
+    Waiting {
+        /// The system call: `poll`.
+        call: String,
+        /// Whom or what it waits for, if that can be told: `tcp 10.0.0.5:5432`.
+        peer: String,
+    },
+    /// The kernel does not say.
+    Unknown,
+}
+
+impl fmt::Display for Activity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Running => f.write_str("on CPU"),
+            Self::Waiting { call, peer } if peer.is_empty() => f.write_str(call),
+            Self::Waiting { call, peer } => write!(f, "{call} {peer}"),
+            Self::Unknown => f.write_str("unknown"),
+        }
+    }
+}
+
+/// What a thread of a process does now.
+pub fn activity(pid: u32, thread: u32) -> Activity {
+    activity_by(pid, thread, &mut |descriptor| sockets::name(pid, descriptor))
+}
+
+/// The same; what stands behind a descriptor is told by `behind`: who asks often knows it already.
+pub fn activity_by(pid: u32, thread: u32, behind: &mut dyn FnMut(i32) -> String) -> Activity {
+    match doing(pid, thread) {
+        None => Activity::Unknown,
+        Some(Doing::Running) => Activity::Running,
+        Some(Doing::Elsewhere) => {
+            Activity::Waiting { call: "page fault".to_owned(), peer: String::new() }
+        }
+        Some(Doing::Call { number, name, subject }) => Activity::Waiting {
+            call: name.map_or_else(|| format!("system call {number}"), str::to_owned),
+            peer: peer(&subject, behind),
+        },
+    }
+}
+
+fn peer(subject: &Subject, behind: &mut dyn FnMut(i32) -> String) -> String {
+    let descriptors = match subject {
+        Subject::Descriptors(descriptors) => descriptors,
+        Subject::Path(path) => return sockets::printable(path),
+        Subject::Nothing | Subject::Process(_) => return String::new(),
+    };
+    let named = descriptors.iter().take(NAMED_MAX).map(|fd| behind(*fd));
+    let mut text = named.filter(|name| !name.is_empty()).collect::<Vec<_>>().join(", ");
+    if descriptors.len() > NAMED_MAX {
+        text.push_str(", …");
+    }
+    text
+}
+
+/// CPU time that a thread has used, in nanoseconds.
+pub fn cpu_ns(pid: u32, thread: u32) -> Option<u64> {
+    let line = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).ok()?;
+    line.split_whitespace().next()?.parse().ok()
+}

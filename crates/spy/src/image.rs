@@ -1,0 +1,164 @@
+//! A program or library on the disk: whether it is PHP, which, and where its globals are.
+
+use crate::error::Error;
+use crate::maps::Mapping;
+use memchr::memmem;
+use object::read::elf::{ElfFile64, ProgramHeader};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, SectionKind};
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+
+/// A section that holds text of the program's; PHP's are a few MB.
+const SECTION_BYTES_MAX: u64 = 512 << 20;
+
+/// Symbols that are looked at in one file.
+const SYMBOLS_MAX: usize = 4_000_000;
+
+/// How `ZEND_BUILD_ID` begins; the API's number and the way of the build follow: `API20220829,NTS`.
+const BUILD: &[u8] = b"API20";
+
+/// What a file says of PHP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Image {
+    /// What PHP it is; `None` for a program that only uses PHP's variables.
+    pub(crate) build: Option<Build>,
+    pub(crate) symbols: Symbols,
+    /// The address that the first byte of the file is linked for.
+    pub(crate) base: u64,
+    /// GNU's build id in hexadecimal, empty if it has none.
+    pub(crate) build_id: String,
+}
+
+/// How a PHP was built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Build {
+    /// `ZEND_MODULE_API_NO`.
+    pub(crate) api: u32,
+    /// With `--enable-debug`.
+    pub(crate) is_debug: bool,
+}
+
+/// Variables of PHP's, at the addresses that they are linked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Symbols {
+    /// The globals themselves.
+    pub(crate) executor_globals: Option<u64>,
+    pub(crate) sapi_globals: Option<u64>,
+    /// Where they are in a thread's, in a PHP that is built for threads.
+    pub(crate) executor_offset: Option<u64>,
+    pub(crate) sapi_offset: Option<u64>,
+    /// Functions that PHP 8.4 and later call without a call's frame.
+    pub(crate) frameless: Option<u64>,
+    /// Static, so that few files tell.
+    pub(crate) table: Option<u64>,
+}
+
+impl Symbols {
+    /// Whether there is a way to the globals.
+    pub(crate) fn lead(&self) -> bool {
+        self.executor_globals.is_some() || self.executor_offset.is_some()
+    }
+}
+
+/// Opens the file behind a mapping, as the process sees it, and no other one.
+pub(crate) fn open(pid: u32, mapping: &Mapping) -> Result<File, Error> {
+    // Needs a capability, but also has what was replaced or deleted since.
+    let mapped = format!("/proc/{pid}/map_files/{}", mapping.file_name());
+    let seen = format!("/proc/{pid}/root{}", mapping.path.display());
+    // Whoever owns the process may have put a pipe there: never wait.
+    let open = |path: &str| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let file = open(&mapped).or_else(|_| open(&seen)).map_err(|e| Error::of_file(pid, &seen, e))?;
+    let meta = file.metadata().map_err(|e| Error::of_file(pid, &seen, e))?;
+    if !meta.is_file() || meta.ino() != mapping.inode {
+        return Err(Error::Unknown {
+            pid,
+            what: format!("{} was replaced since the process began", mapping.path.display()),
+            hint: "as root, samovar spy reads the old file, too; or restart the process".to_owned(),
+        });
+    }
+    Ok(file)
+}
+
+/// Reads what there is of PHP in an ELF file; `None` if it is none of ours.
+pub(crate) fn read(file: File) -> Option<Image> {
+    let cache = ReadCache::new(file);
+    let elf = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
+    let symbols = symbols(&elf);
+    if !symbols.lead() {
+        return None;
+    }
+    let endian = elf.endian();
+    let first =
+        elf.elf_program_headers().iter().find(|h| h.p_type(endian) == object::elf::PT_LOAD)?;
+    let base = first.p_vaddr(endian).wrapping_sub(first.p_offset(endian));
+    let id = elf.build_id().ok().flatten().unwrap_or_default();
+    let build_id = id.iter().take(32).fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    });
+    Some(Image { build: build(&elf), symbols, base, build_id })
+}
+
+fn symbols<'a, R: ReadRef<'a>>(elf: &ElfFile64<'a, Endianness, R>) -> Symbols {
+    let mut found = Symbols::default();
+    for symbol in elf.dynamic_symbols().chain(elf.symbols()).take(SYMBOLS_MAX) {
+        if !symbol.is_definition() {
+            continue;
+        }
+        let place = match symbol.name_bytes() {
+            Ok(b"executor_globals") => &mut found.executor_globals,
+            Ok(b"executor_globals_offset") => &mut found.executor_offset,
+            Ok(b"zend_flf_functions") => &mut found.frameless,
+            Ok(b"tsrm_tls_table") => &mut found.table,
+            Ok(b"sapi_globals") => &mut found.sapi_globals,
+            Ok(b"sapi_globals_offset") => &mut found.sapi_offset,
+            _ => continue,
+        };
+        place.get_or_insert(symbol.address());
+    }
+    found
+}
+
+/// What a PHP says of its build, from the text that every module carries.
+fn build<'a, R: ReadRef<'a>>(elf: &ElfFile64<'a, Endianness, R>) -> Option<Build> {
+    let texts = elf.sections().filter(|section| {
+        let is_text =
+            matches!(section.kind(), SectionKind::ReadOnlyData | SectionKind::ReadOnlyString);
+        is_text && section.size() <= SECTION_BYTES_MAX
+    });
+    texts.filter_map(|section| section.data().ok()).find_map(build_in)
+}
+
+fn build_in(text: &[u8]) -> Option<Build> {
+    memmem::find_iter(text, BUILD).find_map(|at| {
+        let id = &text[at + 3..text.len().min(at + 64)];
+        let id = std::str::from_utf8(id.split(|byte| *byte == 0).next()?).ok()?;
+        let (number, how) = id.split_once(',')?;
+        Some(Build { api: number.parse().ok()?, is_debug: how.contains("debug") })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_build_is_found_among_texts() {
+        let check = |text: &[u8], expected: Option<(u32, bool)>| {
+            assert_eq!(build_in(text).map(|build| (build.api, build.is_debug)), expected);
+        };
+        check(b"..API20220829,NTS\0more", Some((20_220_829, false)));
+        check(b"API20\0API2024x,TS\0API20240924,TS,debug\0", Some((20_240_924, true)));
+        check(b"API20220829 without\0", None);
+        check(b"API20", None);
+    }
+
+    #[test]
+    fn what_is_no_program_of_php_is_none() {
+        let own = std::env::current_exe().expect("our own file");
+        assert_eq!(read(File::open(own).expect("readable")), None);
+        assert_eq!(read(File::open("/etc/passwd").expect("readable")), None);
+    }
+}

@@ -1,0 +1,177 @@
+//! Where PHP keeps what we read, by version: offsets into the structs of php-src's headers, for 64-bit builds.
+//!
+//! The numbers are `offsetof` of `zend_executor_globals` (`Zend/zend_globals.h`), `zend_op_array`, `zend_op`,
+//! `zend_execute_data` (`Zend/zend_compile.h`), `zend_generator` (`Zend/zend_generators.h`) and `sapi_globals_struct`
+//! (`main/SAPI.h`). A thread-safe build has the same structs; only where the globals are differs. `tests/layout.rs` compares
+//! the line of the installed version with its headers.
+
+/// The offsets that differ between versions.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// `ZEND_MODULE_API_NO`, by which a build says what it is.
+    pub api: u32,
+    /// As people call it.
+    pub version: &'static str,
+    /// `zend_executor_globals`: `vm_stack_top`, with `vm_stack_end` and `vm_stack` behind it.
+    pub(crate) vm_stack_top: usize,
+    /// `zend_executor_globals.current_execute_data`.
+    pub(crate) current_execute_data: usize,
+    /// `zend_executor_globals.opline_before_exception`; `exception_op` (three `zend_op`) is next.
+    pub(crate) opline_before_exception: usize,
+    /// `zend_op_array.last`: how many opcodes.
+    pub(crate) last: usize,
+    /// `zend_op_array.opcodes`.
+    pub(crate) opcodes: usize,
+    /// `zend_op_array.filename`.
+    pub(crate) filename: usize,
+    /// `zend_op_array.line_start`.
+    pub(crate) line_start: usize,
+}
+
+/// A line for each version that is known.
+pub static LAYOUTS: [Layout; 5] = [
+    Layout {
+        api: 20_210_902,
+        version: "8.1",
+        vm_stack_top: 456,
+        current_execute_data: 488,
+        opline_before_exception: 880,
+        last: 68,
+        opcodes: 72,
+        filename: 144,
+        line_start: 152,
+    },
+    Layout {
+        api: 20_220_829,
+        version: "8.2",
+        vm_stack_top: 456,
+        current_execute_data: 488,
+        opline_before_exception: 880,
+        last: 80,
+        opcodes: 88,
+        filename: 152,
+        line_start: 160,
+    },
+    Layout {
+        api: 20_230_831,
+        version: "8.3",
+        vm_stack_top: 456,
+        current_execute_data: 488,
+        opline_before_exception: 880,
+        last: 76,
+        opcodes: 80,
+        filename: 144,
+        line_start: 152,
+    },
+    Layout {
+        api: 20_240_924,
+        version: "8.4",
+        vm_stack_top: 456,
+        current_execute_data: 488,
+        opline_before_exception: 952,
+        last: 96,
+        opcodes: 104,
+        filename: 168,
+        line_start: 176,
+    },
+    Layout {
+        api: 20_250_925,
+        version: "8.5",
+        vm_stack_top: 480,
+        current_execute_data: 512,
+        opline_before_exception: 976,
+        last: 96,
+        opcodes: 104,
+        filename: 168,
+        line_start: 176,
+    },
+];
+
+impl std::fmt::Display for Layout {
+    /// The numbers with the names that the headers have for them, to be compared.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (name, offset) in [
+            ("zend_executor_globals.vm_stack_top", self.vm_stack_top),
+            ("zend_executor_globals.current_execute_data", self.current_execute_data),
+            ("zend_executor_globals.opline_before_exception", self.opline_before_exception),
+            ("zend_op_array.last", self.last),
+            ("zend_op_array.opcodes", self.opcodes),
+            ("zend_op_array.filename", self.filename),
+            ("zend_op_array.line_start", self.line_start),
+        ] {
+            writeln!(f, "{name} {offset}")?;
+        }
+        writeln!(f, "api {}", self.api)
+    }
+}
+
+/// The layout of a build, by its API number.
+pub(crate) fn of_api(api: u32) -> Option<&'static Layout> {
+    LAYOUTS.iter().find(|layout| layout.api == api)
+}
+
+/// `zend_execute_data`: a call. The same in all versions, as is all below.
+pub(crate) mod execute_data {
+    pub(crate) const OPLINE: usize = 0;
+    pub(crate) const FUNC: usize = 24;
+    /// `This.value`, an object's address.
+    pub(crate) const THIS: usize = 32;
+    /// `This.u1.type_info`, whose first byte is the type.
+    pub(crate) const THIS_TYPE: usize = 40;
+    pub(crate) const IS_OBJECT: u32 = 8;
+    /// `ZEND_CALL_TOP`.
+    pub(crate) const IS_TOP: u32 = 1 << 17;
+    pub(crate) const PREV: usize = 48;
+    pub(crate) const BYTES: usize = 80;
+}
+
+/// `zend_function`, the part that user and internal functions share.
+pub(crate) mod function {
+    pub(crate) const TYPE: usize = 0;
+    pub(crate) const FLAGS: usize = 4;
+    /// `ZEND_ACC_CALL_VIA_TRAMPOLINE`.
+    pub(crate) const IS_TRAMPOLINE: u32 = 1 << 18;
+    pub(crate) const NAME: usize = 8;
+    pub(crate) const SCOPE: usize = 16;
+    /// `ZEND_INTERNAL_FUNCTION`.
+    pub(crate) const INTERNAL: u8 = 1;
+    /// `ZEND_USER_FUNCTION`.
+    pub(crate) const USER: u8 = 2;
+    /// `ZEND_EVAL_CODE`.
+    pub(crate) const EVAL: u8 = 4;
+    /// What we copy of one: up to `line_start`, in any version.
+    pub(crate) const BYTES: usize = 184;
+    /// The same of an internal one, which may end at the end of a mapping.
+    pub(crate) const INTERNAL_BYTES: usize = 48;
+}
+
+/// `zend_op`: an opcode.
+pub(crate) mod op {
+    /// `extended_value`, with `lineno` and `opcode` behind it: what we copy of one.
+    pub(crate) const EXTENDED_VALUE: usize = 20;
+    pub(crate) const COPIED: usize = 9;
+    /// `ZEND_FRAMELESS_ICALL_0` to `_3`, of PHP 8.4 and later; before, no opcode has these numbers.
+    pub(crate) const FRAMELESS: std::ops::RangeInclusive<u8> = 204..=207;
+    pub(crate) const BYTES: usize = 32;
+}
+
+/// `zend_string`.
+pub(crate) mod string {
+    pub(crate) const LEN: usize = 16;
+    pub(crate) const VAL: usize = 24;
+}
+
+/// `zend_class_entry.name`.
+pub(crate) const CLASS_NAME: usize = 8;
+
+/// `zend_generator`: `execute_data`, and `node.parent`, the generator that it delegates to.
+pub(crate) mod generator {
+    pub(crate) const EXECUTE_DATA: usize = 56;
+    pub(crate) const PARENT: usize = 152;
+}
+
+/// `sapi_globals.request_info`: C strings.
+pub(crate) mod request_info {
+    pub(crate) const METHOD: usize = 8;
+    pub(crate) const URI: usize = 48;
+}

@@ -1,0 +1,56 @@
+//! Which processes of this machine are PHP.
+
+use crate::maps;
+
+/// Processes that are looked at.
+const PROCESSES_MAX: usize = 65_536;
+
+/// The processes that have a file with `php` in its name mapped: the program, or a library of a web server. Whether it is one
+/// that can be read, `Reader::open` says.
+pub fn that_may_be_php() -> Vec<u32> {
+    let own = std::process::id();
+    let all = numbered().into_iter().filter(|pid| *pid != own);
+    all.filter(|pid| has_php(*pid)).collect()
+}
+
+fn numbered() -> Vec<u32> {
+    let Ok(folder) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+    let mut found: Vec<u32> = folder.flatten().filter_map(number).take(PROCESSES_MAX).collect();
+    found.sort_unstable();
+    found
+}
+
+fn has_php(pid: u32) -> bool {
+    // The kernel's own threads have no memory; maps that may not be read may be PHP's.
+    let is_called_php = |name: &std::path::Path| {
+        name.file_name().is_some_and(|name| name.to_string_lossy().contains("php"))
+    };
+    if let Ok(program) = std::fs::read_link(format!("/proc/{pid}/exe")) {
+        let is_program =
+            |name: &str| program.file_name().is_some_and(|n| n.to_string_lossy().starts_with(name));
+        if is_called_php(&program) {
+            return true;
+        }
+        if is_program("apache")
+            || is_program("httpd")
+            || is_program("unit")
+            || is_program("samovar")
+        {
+            return maps::of(pid).is_ok_and(|maps| maps.iter().any(|m| is_called_php(&m.path)));
+        }
+    }
+    // The name that everybody may see, for processes of other users.
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    name.contains("php")
+}
+
+/// What a process calls itself: its command line, cut, as a terminal can bear it.
+pub fn title(pid: u32) -> String {
+    const BYTES_MAX: usize = 200;
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Vec<_> = line.split(|byte| *byte == 0).filter(|word| !word.is_empty()).collect();
+    let line = words.join(&b' ');
+    let text = String::from_utf8_lossy(&line[..line.len().min(BYTES_MAX)]);
+    crate::sockets::printable(&text)
+}

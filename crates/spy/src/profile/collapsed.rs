@@ -1,0 +1,21 @@
+//! A profile as lines `outer;inner 12`: what flame graph scripts take.
+
+use super::Profile;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// The profile, a line for each stack of functions.
+pub fn render(profile: &Profile) -> String {
+    let mut lines: BTreeMap<String, u64> = BTreeMap::new();
+    for (calls, weight) in profile.stacks() {
+        let names: Vec<_> =
+            calls.iter().map(|call| profile.function(*call).label().replace(';', ":")).collect();
+        *lines.entry(names.join(";")).or_default() += weight.samples;
+    }
+    let mut out = String::new();
+    for (stack, samples) in lines {
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{stack} {samples}");
+    }
+    out
+}

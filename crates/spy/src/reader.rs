@@ -1,0 +1,160 @@
+//! A process under observation: looks at its stacks again and again, until one holds still.
+
+use crate::engine::{self, Context, Engine, Files};
+use crate::error::Error;
+use crate::frames::{Look, Walker};
+use crate::layout::request_info;
+use crate::memory::{Memory, Process};
+use crate::names::Names;
+use crate::stack::Stack;
+
+/// Looks that are taken until a stack holds still. Each costs a few microseconds.
+const LOOKS_MAX: u32 = 16;
+
+/// What is read of a request's target.
+const TARGET_BYTES_MAX: usize = 512;
+
+/// A process whose PHP is known.
+#[derive(Debug)]
+pub struct Reader {
+    pid: u32,
+    memory: Process,
+    engine: Engine,
+    walker: Walker,
+}
+
+/// What became of a read.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// Calls, of a moment at which all of them were running.
+    Stack(Stack),
+    /// No PHP code runs in the thread.
+    Idle {
+        /// The thread.
+        thread: u32,
+    },
+    /// The stack changed at each look: nothing is shown, and whoever samples counts it.
+    Torn {
+        /// The thread.
+        thread: u32,
+    },
+}
+
+/// Reads the stack of a process: of the first of its threads that runs PHP code. It has no frames if none does.
+///
+/// ```no_run
+/// match samovar_spy::read_stack(4711) {
+///     Ok(stack) => print!("{stack}"),
+///     Err(error) => eprintln!("{error}"),
+/// }
+/// ```
+pub fn read_stack(pid: u32) -> Result<Stack, Error> {
+    let mut reader = Reader::open(pid, &mut Files::default())?;
+    let mut is_torn = false;
+    for reading in reader.read(&mut Names::new())? {
+        match reading {
+            Reading::Stack(stack) => return Ok(stack),
+            Reading::Torn { .. } => is_torn = true,
+            Reading::Idle { .. } => {}
+        }
+    }
+    if is_torn {
+        return Err(Error::Torn { pid, attempts: LOOKS_MAX });
+    }
+    Ok(Stack { thread: pid, ..Stack::default() })
+}
+
+impl Reader {
+    /// Finds the PHP in a process; `files` remembers what was found in others.
+    pub fn open(pid: u32, files: &mut Files) -> Result<Self, Error> {
+        let engine = engine::find(pid, files)?;
+        Ok(Self { pid, memory: Process::new(pid)?, engine, walker: Walker::default() })
+    }
+
+    /// For a process that was forked without starting another program since: what is known of its sibling holds, and
+    /// nothing is looked for.
+    pub fn sibling(&self, pid: u32) -> Result<Self, Error> {
+        let mut engine = self.engine.clone();
+        for context in engine.contexts.iter_mut().filter(|context| context.thread == self.pid) {
+            context.thread = pid;
+        }
+        Ok(Self { pid, memory: Process::new(pid)?, engine, walker: Walker::default() })
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Its PHP.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Whether the process has threads of PHP's own, which come and go: open it again from time to time.
+    pub fn has_threads(&self) -> bool {
+        self.engine.contexts.iter().any(|context| context.thread != self.pid)
+            || self.engine.contexts.len() != 1
+    }
+
+    /// Looks at each thread once.
+    pub fn read(&mut self, names: &mut Names) -> Result<Vec<Reading>, Error> {
+        let contexts = self.engine.contexts.clone();
+        contexts.into_iter().map(|context| self.read_thread(context, names)).collect()
+    }
+
+    /// Looks at the first thread: the only one, where PHP has no threads.
+    pub fn read_first(&mut self, names: &mut Names) -> Result<Reading, Error> {
+        match self.engine.contexts.first() {
+            Some(context) => self.read_thread(*context, names),
+            None => Ok(Reading::Idle { thread: self.pid }),
+        }
+    }
+
+    fn read_thread(&mut self, context: Context, names: &mut Names) -> Result<Reading, Error> {
+        let thread = context.thread;
+        for _ in 0..LOOKS_MAX {
+            match self.walker.look(&self.memory, self.engine.layout, context.executor)? {
+                Look::Idle => return Ok(Reading::Idle { thread }),
+                Look::Torn => {}
+                Look::Calls => {
+                    let calls = &self.walker.calls;
+                    let told = names.name(&self.memory, &self.engine, context.executor, calls)?;
+                    if let Some(frames) = told {
+                        let is_cut = self.walker.is_cut;
+                        return Ok(Reading::Stack(Stack { thread, frames, is_cut }));
+                    }
+                }
+            }
+        }
+        Ok(Reading::Torn { thread })
+    }
+
+    /// The request that a thread answers: `GET /basket`, where a web server has set one.
+    pub fn request(&self, thread: u32) -> Option<String> {
+        let context = self.engine.contexts.iter().find(|context| context.thread == thread)?;
+        let sapi = context.sapi?;
+        let method = self.memory.word(sapi.wrapping_add(request_info::METHOD as u64)).ok()??;
+        let target = self.memory.word(sapi.wrapping_add(request_info::URI as u64)).ok()??;
+        let (method, target) = (self.text(method)?, self.text(target)?);
+        (!target.is_empty()).then(|| format!("{method} {target}").trim_start().to_owned())
+    }
+
+    /// A C string, as far as it is printable.
+    fn text(&self, address: u64) -> Option<String> {
+        if address == 0 {
+            return Some(String::new());
+        }
+        let mut bytes = [0; TARGET_BYTES_MAX];
+        // Up to the end of its page, and then the next, which may not be there.
+        let first = (4096 - address % 4096).min(TARGET_BYTES_MAX as u64) as usize;
+        let mut there = usize::from(self.memory.fill(address, &mut bytes[..first]).ok()?) * first;
+        if there == first && first < bytes.len() && !bytes[..first].contains(&0) {
+            let rest = self.memory.fill(address + first as u64, &mut bytes[first..]).ok()?;
+            there = if rest { bytes.len() } else { first };
+        }
+        let text = bytes[..there].split(|byte| *byte == 0).next()?;
+        let text = String::from_utf8_lossy(text);
+        Some(text.chars().map(|c| if c.is_control() { '?' } else { c }).collect())
+    }
+}

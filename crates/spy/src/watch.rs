@@ -1,0 +1,217 @@
+//! Several processes, looked at again and again: what `samovar spy` does between two screens.
+
+use crate::activity::{Activity, activity, cpu_ns};
+use crate::engine::Files;
+use crate::error::Error;
+use crate::names::Names;
+use crate::processes;
+use crate::reader::{Reader, Reading};
+use crate::stack::Stack;
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+/// How often new processes are looked for, and threads that come and go.
+const NEWS_EVERY: Duration = Duration::from_secs(1);
+
+/// Torn reads in a row after which a process is looked at anew: it may have started another program.
+const TORN_MAX: u32 = 20;
+
+/// Processes that are watched at once.
+pub const WATCHED_MAX: usize = 4096;
+
+/// Processes, and what is known of them.
+#[derive(Debug)]
+pub struct Watch {
+    /// `None`: all of the machine.
+    wanted: Option<Vec<u32>>,
+    watched: BTreeMap<u32, Watched>,
+    /// Those that cannot be read, and why.
+    refused: BTreeMap<u32, String>,
+    files: Files,
+    counts: Counts,
+    news_at: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Watched {
+    reader: Reader,
+    names: Names,
+    cpu_ns: HashMap<u32, u64>,
+    torn_in_a_row: u32,
+    opened: Instant,
+}
+
+/// What became of looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Stacks.
+    pub stacks: u64,
+    /// Threads that ran no PHP code.
+    pub idle: u64,
+    /// Stacks that changed at each look, and are not shown.
+    pub torn: u64,
+    /// Processes that ended.
+    pub gone: u64,
+}
+
+/// A thread that runs PHP code.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// The process.
+    pub pid: u32,
+    /// Its calls.
+    pub stack: Stack,
+    /// What it does.
+    pub activity: Activity,
+    /// CPU time since it was seen last, in nanoseconds.
+    pub cpu_ns: u64,
+    /// The request that it answers, if a web server has set one.
+    pub request: Option<String>,
+}
+
+impl Watch {
+    /// Watches these processes; refuses if one of them cannot be read.
+    pub fn of(pids: &[u32]) -> Result<Self, Error> {
+        let mut watch = Self::new(Some(pids.to_vec()));
+        for pid in pids {
+            watch.open(*pid)?;
+        }
+        Ok(watch)
+    }
+
+    /// Watches the PHP processes of the machine, those that come later, too.
+    pub fn all() -> Self {
+        let mut watch = Self::new(None);
+        watch.look_for_news();
+        watch
+    }
+
+    fn new(wanted: Option<Vec<u32>>) -> Self {
+        let (watched, refused) = (BTreeMap::new(), BTreeMap::new());
+        Self {
+            wanted,
+            watched,
+            refused,
+            files: Files::default(),
+            counts: Counts::default(),
+            news_at: None,
+        }
+    }
+
+    fn open(&mut self, pid: u32) -> Result<(), Error> {
+        let reader = Reader::open(pid, &mut self.files)?;
+        // Forks of one program share what is known of shared memory only; each has its own.
+        let (names, cpu_ns) = (Names::new(), HashMap::new());
+        let opened = Instant::now();
+        self.watched.insert(pid, Watched { reader, names, cpu_ns, torn_in_a_row: 0, opened });
+        Ok(())
+    }
+
+    /// What became of all looks so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// The processes that are watched now, with the version of their PHP.
+    pub fn processes(&self) -> impl Iterator<Item = (u32, &'static str)> {
+        self.watched.iter().map(|(pid, watched)| (*pid, watched.reader.engine().version()))
+    }
+
+    /// Processes that look like PHP and cannot be read, and why.
+    pub fn refused(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.refused.iter().map(|(pid, why)| (*pid, why.as_str()))
+    }
+
+    /// Whether there is nobody left to be watched.
+    pub fn is_over(&self) -> bool {
+        self.wanted.is_some() && self.watched.is_empty()
+    }
+
+    /// Looks at each thread of each process once.
+    pub fn look(&mut self) -> Vec<Sample> {
+        if self.news_at.is_none_or(|at| at.elapsed() > NEWS_EVERY) {
+            self.look_for_news();
+        }
+        let mut samples = Vec::new();
+        let mut ended = Vec::new();
+        for (pid, watched) in &mut self.watched {
+            match watched.reader.read(&mut watched.names) {
+                Ok(readings) => {
+                    for reading in readings {
+                        samples.extend(watched.take(*pid, reading, &mut self.counts));
+                    }
+                }
+                Err(_) => ended.push(*pid),
+            }
+        }
+        for pid in ended {
+            self.watched.remove(&pid);
+            self.counts.gone += 1;
+        }
+        samples
+    }
+
+    /// New processes, and what may have changed in those that are known.
+    fn look_for_news(&mut self) {
+        self.news_at = Some(Instant::now());
+        let is_stale = |watched: &Watched| {
+            watched.torn_in_a_row >= TORN_MAX
+                || (watched.reader.has_threads() && watched.opened.elapsed() > NEWS_EVERY)
+        };
+        let stale: Vec<_> =
+            self.watched.iter().filter(|(_, w)| is_stale(w)).map(|(p, _)| *p).collect();
+        for pid in stale {
+            let before = self.watched.remove(&pid);
+            if self.open(pid).is_err() {
+                self.counts.gone += 1;
+            } else if let (Some(now), Some(before)) = (self.watched.get_mut(&pid), before) {
+                now.cpu_ns = before.cpu_ns;
+            }
+        }
+        if self.wanted.is_some() {
+            return;
+        }
+        let there = processes::that_may_be_php();
+        self.refused.retain(|pid, _| there.contains(pid));
+        for pid in there {
+            let is_known = self.watched.contains_key(&pid) || self.refused.contains_key(&pid);
+            if is_known || self.watched.len() >= WATCHED_MAX {
+                continue;
+            }
+            match self.open(pid) {
+                Ok(()) | Err(Error::Gone { .. } | Error::NotPhp { .. }) => {}
+                Err(error) => {
+                    self.refused.insert(pid, error.to_string());
+                }
+            }
+        }
+    }
+}
+
+impl Watched {
+    fn take(&mut self, pid: u32, reading: Reading, counts: &mut Counts) -> Option<Sample> {
+        match reading {
+            Reading::Stack(stack) => {
+                counts.stacks += 1;
+                self.torn_in_a_row = 0;
+                let activity = activity(pid, stack.thread);
+                let used = cpu_ns(pid, stack.thread).unwrap_or(0);
+                let before = self.cpu_ns.insert(stack.thread, used).unwrap_or(used);
+                let request = self.reader.request(stack.thread);
+                Some(Sample { pid, stack, activity, cpu_ns: used.saturating_sub(before), request })
+            }
+            Reading::Idle { thread } => {
+                counts.idle += 1;
+                self.torn_in_a_row = 0;
+                // What it uses until it runs PHP code again is not that code's.
+                self.cpu_ns.insert(thread, cpu_ns(pid, thread).unwrap_or(0));
+                None
+            }
+            Reading::Torn { .. } => {
+                counts.torn += 1;
+                self.torn_in_a_row += 1;
+                None
+            }
+        }
+    }
+}

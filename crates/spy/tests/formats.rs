@@ -1,0 +1,158 @@
+//! A profile in the files that others read, by their own readers where they are installed.
+
+use samovar_spy::profile::{Profile, Weight, collapsed, pprof, speedscope, svg};
+use samovar_spy::{Activity, Frame, Function};
+use serde_json::Value;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+fn frame(class: &str, name: &str, file: &str, line: u32) -> Frame {
+    let text = str::to_owned;
+    let function = Function { class: text(class), name: text(name), file: text(file), line: 1 };
+    Frame { function: Arc::new(function), line }
+}
+
+/// `{main}` calls `Shop::basket` (60 %), which calls a nameless one with `<&>` in its file (30 %), and waits (10 %).
+fn profile() -> Profile {
+    let main = frame("", "{main}", "/srv/index.php", 3);
+    let basket = frame("App\\Shop", "basket", "/srv/Shop.php", 12);
+    let odd = frame("", "{closure}", "/srv/<a>&\"b;c\".php", 4);
+    let sleep = frame("", "usleep", "", 0);
+    let weight =
+        |samples| Weight { samples, wall_ns: samples * 10_000_000, cpu_ns: samples * 9_000_000 };
+    let wait = Activity::Waiting { call: "poll".to_owned(), peer: "tcp 10.0.0.5:5432".to_owned() };
+    let mut profile = Profile::new();
+    profile.add(&[basket.clone(), main.clone()], &Activity::Running, weight(60));
+    profile.add(&[odd, basket, main.clone()], &Activity::Running, weight(30));
+    profile.add(&[sleep, main], &wait, weight(10));
+    profile
+}
+
+#[test]
+fn collapsed_lines_have_the_outermost_call_first() {
+    let expected = "{main} /srv/index.php;App\\Shop::basket 60\n\
+        {main} /srv/index.php;App\\Shop::basket;{closure} 30\n\
+        {main} /srv/index.php;usleep;[poll tcp 10.0.0.5:5432] 10\n";
+    assert_eq!(collapsed::render(&profile()), expected);
+}
+
+#[test]
+fn shares_count_a_wait_to_the_function_that_waits() {
+    let shares = profile().shares();
+    let all: Vec<_> = shares
+        .iter()
+        .map(|share| (share.function.full_name(), share.own.samples, share.total.samples))
+        .collect();
+    let expected = [
+        ("App\\Shop::basket", 60, 90),
+        ("{closure}", 30, 30),
+        ("usleep", 10, 10),
+        ("{main}", 0, 100),
+    ];
+    assert_eq!(all, expected.map(|(name, own, total)| (name.to_owned(), own, total)));
+}
+
+#[test]
+fn pprof_reads_its_profile() {
+    let bytes = pprof::render(&profile(), SystemTime::now(), Duration::from_secs(1), 100);
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let file = folder.path().join("profile.pb.gz");
+    std::fs::write(&file, bytes.expect("rendered")).expect("written");
+    let top = |value: &str| {
+        let run = Command::new("go")
+            .args(["tool", "pprof", "-top", &format!("-sample_index={value}")])
+            .arg(&file)
+            .output();
+        let run = run.unwrap_or_else(|error| {
+            panic!("cannot run `go tool pprof`: {error}\nhint: scripts/setup.sh test installs golang-go")
+        });
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        String::from_utf8_lossy(&run.stdout).into_owned()
+    };
+    let wall = top("wall");
+    assert!(wall.contains("Type: wall"), "{wall}");
+    let line = |text: &str, name: &str| {
+        let line = text.lines().find(|line| line.ends_with(name)).unwrap_or_default().to_owned();
+        line.split_whitespace().take(5).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(line(&wall, " App\\Shop::basket"), ["600ms", "60.00%", "60.00%", "900ms", "90.00%"]);
+    let samples = top("samples");
+    assert_eq!(line(&samples, " {closure}")[0], "30", "{samples}");
+    assert_eq!(line(&samples, " [poll tcp 10.0.0.5:5432]")[0], "10", "{samples}");
+}
+
+#[test]
+fn speedscope_keeps_to_its_schema() {
+    let text = speedscope::render(&profile(), "shop");
+    let document: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(document["$schema"], "https://www.speedscope.app/file-format-schema.json");
+    let keys =
+        |value: &Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
+    // What the schema requires, and nothing that it does not know.
+    let known = ["$schema", "activeProfileIndex", "exporter", "name", "profiles", "shared"];
+    assert_eq!(keys(&document), known);
+    let frames = document["shared"]["frames"].as_array().expect("frames");
+    for frame in frames {
+        assert!(frame["name"].is_string());
+        assert!(
+            keys(frame).iter().all(|key| ["name", "file", "line", "col"].contains(&key.as_str()))
+        );
+    }
+    let only = &document["profiles"][0];
+    let known = ["endValue", "name", "samples", "startValue", "type", "unit", "weights"];
+    assert_eq!(keys(only), known);
+    assert_eq!(
+        (only["type"].as_str(), only["unit"].as_str()),
+        (Some("sampled"), Some("nanoseconds"))
+    );
+    let samples = only["samples"].as_array().expect("samples");
+    let weights = only["weights"].as_array().expect("weights");
+    assert_eq!((samples.len(), weights.len()), (3, 3));
+    let indices = samples.iter().flat_map(|sample| sample.as_array().expect("a list"));
+    assert!(indices.clone().all(|index| index.as_u64().is_some_and(|i| i < frames.len() as u64)));
+    let total: u64 = weights.iter().filter_map(Value::as_u64).sum();
+    assert_eq!(only["endValue"].as_u64(), Some(total));
+}
+
+#[test]
+fn a_picture_is_sound_xml_and_its_boxes_are_as_wide_as_their_shares() {
+    let text = svg::render(&profile(), "a <shop> & \"more\"\u{1b}", svg::Measure::Wall);
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let file = folder.path().join("flames.svg");
+    std::fs::write(&file, &text).expect("written");
+    let mut php = Command::new(samovar_testkit::php::program("php"));
+    php.args(["-r", "$d = new DOMDocument; exit($d->load($argv[1]) ? 0 : 1);"]).arg(&file);
+    let run = php.output().expect("PHP reads XML");
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
+    let width = |label: &str| {
+        let title = text.find(&format!("<title>{label}")).unwrap_or_else(|| panic!("no {label}"));
+        let before = &text[..title];
+        let from = before.rfind("data-w=\"").expect("a width") + 8;
+        before[from..from + 8].to_owned()
+    };
+    assert_eq!(width("App\\Shop::basket — "), "0.900000");
+    assert_eq!(width("{closure} — "), "0.300000");
+    assert_eq!(width("[poll tcp 10.0.0.5:5432] — "), "0.100000");
+    assert!(!text.contains('\u{1b}') && text.contains("a &lt;shop&gt; &amp; &quot;more&quot;?"));
+}
+
+#[test]
+fn a_profile_of_nothing_is_written_too() {
+    let empty = Profile::new();
+    assert_eq!(collapsed::render(&empty), "");
+    assert!(svg::render(&empty, "", svg::Measure::Cpu).ends_with("</svg>\n"));
+    assert!(pprof::render(&empty, SystemTime::now(), Duration::ZERO, 0).is_ok());
+    assert!(speedscope::render(&empty, "").contains("\"samples\":[]"));
+}
+
+#[test]
+fn deep_stacks_keep_both_ends() {
+    let frames: Vec<_> = (0..10_000).map(|n| frame("", &format!("f{n}"), "/a.php", n)).collect();
+    let mut profile = Profile::new();
+    profile.add(&frames, &Activity::Running, Weight { samples: 1, wall_ns: 1, cpu_ns: 0 });
+    let line = collapsed::render(&profile);
+    assert!(line.starts_with("f9999;") && line.trim_end().ends_with(";f0 1"), "{line}");
+    assert!(line.contains(";[calls left out];"));
+    assert_eq!(line.split(';').count(), samovar_spy::profile::DEPTH_MAX + 1);
+}

@@ -1,0 +1,102 @@
+//! A PHP program of a test's own, on the command line of the installed PHP.
+
+use samovar_spy::{Stack, read_stack};
+use samovar_testkit::{eventually, php};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use tempfile::TempDir;
+
+/// How PHP runs it.
+#[derive(Debug)]
+pub(crate) struct Mode {
+    pub(crate) name: &'static str,
+    settings: &'static [&'static str],
+}
+
+pub(crate) const MODES: &[Mode] = &[
+    Mode { name: "without opcache", settings: &[] },
+    Mode {
+        name: "with opcache",
+        settings: &["zend_extension=opcache", "opcache.enable_cli=1", "opcache.jit=disable"],
+    },
+    Mode {
+        name: "with the function JIT",
+        settings: &[
+            "zend_extension=opcache",
+            "opcache.enable_cli=1",
+            "opcache.jit_buffer_size=32M",
+            "opcache.jit=1205",
+        ],
+    },
+    Mode {
+        name: "with the tracing JIT",
+        settings: &[
+            "zend_extension=opcache",
+            "opcache.enable_cli=1",
+            "opcache.jit_buffer_size=32M",
+            "opcache.jit=tracing",
+        ],
+    },
+];
+
+/// It ends with the test.
+pub(crate) struct Program {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    // Kept open: the program waits for it.
+    _stdin: ChildStdin,
+    _folder: TempDir,
+}
+
+impl Program {
+    pub(crate) fn start(text: &str, mode: &Mode, arguments: &[&str]) -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let file = folder.path().join("program.php");
+        std::fs::write(&file, text).expect("written");
+        let mut command = Command::new(php::program("php"));
+        // From 8.5 on it is part of PHP.
+        let is_built_in = !matches!(php::version(), "8.1" | "8.2" | "8.3" | "8.4");
+        let is_wanted = |setting: &&&str| !is_built_in || **setting != "zend_extension=opcache";
+        let settings = mode.settings.iter().filter(is_wanted);
+        command.arg("-n").args(settings.flat_map(|setting| ["-d", setting]));
+        command.arg(&file).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("PHP's command line is there");
+        let out = BufReader::new(child.stdout.take().expect("piped"));
+        let stdin = child.stdin.take().expect("piped");
+        Self { child, out, _stdin: stdin, _folder: folder }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next line that it writes.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.out.read_line(&mut line).expect("it writes");
+        assert!(!line.is_empty(), "the program has ended");
+        line
+    }
+
+    /// All that it writes until it ends.
+    pub(crate) fn rest(&mut self) -> String {
+        let mut rest = String::new();
+        self.out.read_to_string(&mut rest).expect("it writes");
+        rest
+    }
+
+    /// The stack, once the innermost call is the one in which programs wait.
+    pub(crate) fn when_it_waits(&self) -> Stack {
+        eventually("the program waits", || {
+            let stack = read_stack(self.pid()).ok()?;
+            (stack.frames.first()?.function.name == "fgets").then_some(stack)
+        })
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

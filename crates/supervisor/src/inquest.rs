@@ -1,0 +1,145 @@
+//! A request's time is over: what its worker waits for is looked up and logged, then the worker is told to end it.
+//!
+//! On a thread of its own, because reading about a process that hangs in the kernel may hang, too. So the signal comes
+//! after the look, which it would disturb; whoever does not heed it is killed by the supervisor, for which nobody here is
+//! needed.
+
+pub(crate) mod blocked;
+mod place;
+
+use crate::os;
+use place::Places;
+use samovar_ring::Overrun;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::{Duration, Instant};
+use tracing::{info, warn};
+
+/// Workers that may be waiting to be looked at; beyond, they are told without a look.
+const CASES_MAX: usize = 64;
+/// Lines in [`PERIOD`]; beyond, they are counted.
+const LINES_MAX: u32 = 10;
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// A request that has to end.
+#[derive(Debug)]
+pub(crate) struct Case {
+    /// Its worker's number, and the same process: the number may be another's by the time that it is told. None: the script
+    /// has ended meanwhile, as one does that is told of its client's loss.
+    pub(crate) worker: Option<(i32, OwnedFd)>,
+    pub(crate) overrun: Overrun,
+    /// Method and target.
+    pub(crate) request: String,
+    /// The request's id.
+    pub(crate) id: String,
+}
+
+/// Where cases are handed in.
+#[derive(Debug)]
+pub(crate) struct Inquest(SyncSender<Case>);
+
+impl Inquest {
+    /// Starts the thread, which ends when this is dropped.
+    pub(crate) fn start() -> io::Result<Inquest> {
+        let (sender, cases) = sync_channel(CASES_MAX);
+        std::thread::Builder::new().name("inquest".into()).spawn(move || hold(&cases))?;
+        Ok(Inquest(sender))
+    }
+
+    /// Returns at once.
+    pub(crate) fn hand_in(&self, case: Case) {
+        if let Err(TrySendError::Full(case) | TrySendError::Disconnected(case)) =
+            self.0.try_send(case)
+        {
+            case.tell_worker();
+        }
+    }
+}
+
+impl Case {
+    fn tell_worker(&self) {
+        if let Some((_, process)) = &self.worker {
+            os::have_look(process);
+        }
+    }
+}
+
+fn hold(cases: &Receiver<Case>) {
+    let (mut lines, mut places) = (Lines::default(), Places::default());
+    while let Ok(case) = cases.recv() {
+        let said = lines.pass(Instant::now()).map(|suppressed| {
+            let look = |(pid, process): &(i32, _)| (blocked::scene(*pid, process), places.of(*pid));
+            let gone = || ("its script has ended meanwhile".to_owned(), String::new());
+            (case.worker.as_ref().map_or_else(gone, look), suppressed)
+        });
+        case.tell_worker();
+        if let Some(((scene, place), suppressed)) = said {
+            say(&case, &scene, &place, suppressed);
+        } else {
+            info!(request_id = case.id, "the time of a request is over");
+        }
+    }
+}
+
+fn say(case: &Case, scene: &str, place: &str, suppressed: u64) {
+    let Case { worker, overrun, request, id } = case;
+    let pid = worker.as_ref().map(|(pid, _)| *pid);
+    let limit = overrun.name();
+    warn!(
+        pid,
+        request,
+        request_id = id,
+        limit,
+        blocked = scene,
+        php = place,
+        suppressed,
+        "the time of a request is over: its script is told to end, and its worker killed if it does not within \
+         timeouts.grace\nhint: {}",
+        match overrun {
+            Overrun::Answer =>
+                "it sent nothing for timeouts.answer; Samovar\\extend_deadline() asks for more",
+            Overrun::Request =>
+                "[timeouts.path] gives pages more time, Samovar\\extend_deadline() a single request",
+            Overrun::After =>
+                "a queue is the place for work of more than timeouts.after behind an answer",
+        }
+    );
+}
+
+/// Keeps a flood from the log.
+#[derive(Debug, Default)]
+struct Lines {
+    since: Option<Instant>,
+    said: u32,
+    suppressed: u64,
+}
+
+impl Lines {
+    /// `Some(n)`: say it, and that `n` were not said.
+    fn pass(&mut self, now: Instant) -> Option<u64> {
+        if self.since.is_none_or(|since| now - since >= PERIOD) {
+            (self.since, self.said) = (Some(now), 0);
+        }
+        if self.said == LINES_MAX {
+            self.suppressed += 1;
+            return None;
+        }
+        self.said += 1;
+        Some(std::mem::take(&mut self.suppressed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_a_few_lines_and_a_number() {
+        let (mut lines, begin) = (Lines::default(), Instant::now());
+        let said = (0..100).filter(|_| lines.pass(begin).is_some()).count();
+        assert_eq!(said, LINES_MAX as usize);
+        assert_eq!(lines.pass(begin + PERIOD), Some(90));
+        assert_eq!(lines.pass(begin + PERIOD), Some(0));
+    }
+}

@@ -1,0 +1,267 @@
+//! What busy workers do, looked at many times a second, on a thread of its own.
+//!
+//! It reads: the ring's words, PHP's stacks by crates/spy, and `/proc`. Nothing is asked of a worker, and nobody waits for
+//! this thread, which may hang with a process that hangs in the kernel. What is seen goes to an [`Observer`].
+
+mod beat;
+mod peers;
+mod readers;
+mod worker;
+
+use crate::handle::{Handle, Process};
+use beat::Beat;
+use readers::Readers;
+use samovar_ring::{Model, RequestLine, Run, Supervision};
+use samovar_spy::{Activity, Stack};
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use worker::Watched;
+
+/// Between two looks at how long requests have taken, where no stacks are sampled.
+const SLOW_LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+/// How long the server's end waits for the thread.
+const FINISH_LIMIT: Duration = Duration::from_secs(1);
+const FINISH_LOOK: Duration = Duration::from_millis(2);
+/// Between two cleanings of what is known of processes.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// What is looked for, and how often.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sampling {
+    /// Looks at each busy worker, per second; 0: none.
+    pub hertz: u32,
+    /// When a request counts as slow, from its queueing on; `None`: no matter.
+    pub slow: Option<Duration>,
+}
+
+/// What a busy worker was seen at.
+#[derive(Clone, Copy, Debug)]
+pub enum Scene<'a> {
+    /// PHP code, and whether the worker runs or waits.
+    Php(&'a Stack, &'a Activity),
+    /// It has a request, and no PHP code runs.
+    NoCode,
+    /// It returns to its image.
+    Rollback,
+    /// It tidies up behind a request.
+    Reset,
+}
+
+/// One look at a busy worker.
+#[derive(Clone, Copy, Debug)]
+pub struct Look<'a> {
+    /// Whose fork it is.
+    pub generation: u64,
+    /// The model that its application chose.
+    pub model: Model,
+    /// It boots the application.
+    pub is_boot: bool,
+    /// The request that it runs.
+    pub request: Option<(Run, &'a RequestLine)>,
+    /// What it was seen at.
+    pub scene: Scene<'a>,
+    /// The time that the look stands for.
+    pub wall_ns: u64,
+    /// CPU time that it has used since it was last seen to run.
+    pub cpu_ns: u64,
+}
+
+/// A request that has become slow, while it still ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SlowScene {
+    /// `it is in flock of descriptor 7: /srv/lock`.
+    pub blocked: String,
+    /// PHP's calls, the innermost first; or a line that says why they are not known.
+    pub calls: Vec<String>,
+}
+
+/// Whoever is told. Called on the sampler's thread; must not wait for a disk.
+pub trait Observer: Send {
+    /// A worker, in that life, is of that generation.
+    fn knows(&mut self, life: u32, generation: u64);
+    /// A busy worker was looked at.
+    fn saw(&mut self, look: &Look<'_>);
+    /// A request has become slow.
+    fn is_slow(&mut self, request: &RequestLine, scene: SlowScene);
+    /// All workers were looked at.
+    fn turned(&mut self);
+}
+
+/// How the sampler fares.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SamplerReport {
+    /// Looks per second.
+    pub hertz: u32,
+    /// Looks at busy workers so far.
+    pub samples: u64,
+    /// Of them, those whose stack changed too fast to be read.
+    pub torn: u64,
+    /// CPU time that the thread has used.
+    pub cpu: Duration,
+    /// Why stacks cannot be read now; empty if they can.
+    pub trouble: String,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    samples: AtomicU64,
+    torn: AtomicU64,
+    cpu_ns: AtomicU64,
+    trouble: Mutex<String>,
+    ends: AtomicBool,
+}
+
+impl Counters {
+    fn add(&self, torn: bool) {
+        self.samples.fetch_add(1, Ordering::Relaxed);
+        self.torn.fetch_add(u64::from(torn), Ordering::Relaxed);
+    }
+
+    /// Notes why stacks cannot be read, or that they can; true: that is news.
+    fn note(&self, trouble: &str) -> bool {
+        let mut known = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news = *known != trouble;
+        if is_news {
+            trouble.clone_into(&mut known);
+        }
+        is_news
+    }
+}
+
+/// The thread's other end.
+#[derive(Debug)]
+pub struct Sampler {
+    hertz: u32,
+    counters: Arc<Counters>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Sampler {
+    /// Starts the thread; `None`: there is nothing to look for.
+    pub fn start(
+        handle: &Handle,
+        sampling: Sampling,
+        observer: Box<dyn Observer>,
+    ) -> io::Result<Option<Sampler>> {
+        if sampling == Sampling::default() {
+            return Ok(None);
+        }
+        let counters = Arc::<Counters>::default();
+        let mut round = Round {
+            handle: handle.clone(),
+            sampling,
+            observer,
+            counters: Arc::clone(&counters),
+            readers: Readers::default(),
+            workers: HashMap::new(),
+            processes: Vec::new(),
+            swept: Instant::now(),
+        };
+        let run = move || round.run();
+        let thread = std::thread::Builder::new().name("sampler".into()).spawn(run)?;
+        Ok(Some(Sampler { hertz: sampling.hertz, counters, thread: Mutex::new(Some(thread)) }))
+    }
+
+    /// How it fares.
+    pub fn report(&self) -> SamplerReport {
+        let of = &self.counters;
+        SamplerReport {
+            hertz: self.hertz,
+            samples: of.samples.load(Ordering::Relaxed),
+            torn: of.torn.load(Ordering::Relaxed),
+            cpu: Duration::from_nanos(of.cpu_ns.load(Ordering::Relaxed)),
+            trouble: of.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+
+    /// Ends the thread, unless it hangs with a process that does.
+    pub fn finish(&self) {
+        self.counters.ends.store(true, Ordering::Relaxed);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(thread) = thread else { return };
+        thread.thread().unpark();
+        let begin = Instant::now();
+        while !thread.is_finished() && begin.elapsed() < FINISH_LIMIT {
+            std::thread::sleep(FINISH_LOOK);
+        }
+        if thread.is_finished() {
+            // A panic of the thread has been told by the panic hook.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the thread knows from one look to the next.
+struct Round {
+    handle: Handle,
+    sampling: Sampling,
+    observer: Box<dyn Observer>,
+    counters: Arc<Counters>,
+    readers: Readers,
+    /// By process: a number may become another's, who has begun at another time.
+    workers: HashMap<(i32, Instant), Watched>,
+    processes: Vec<Process>,
+    swept: Instant,
+}
+
+impl Round {
+    fn run(&mut self) {
+        let Sampling { hertz, slow } = self.sampling;
+        let (least, most) = SLOW_LOOKS;
+        let mut beat = Beat::new(match hertz {
+            0 => (slow.unwrap_or_default() / 4).clamp(least, most),
+            hertz => Duration::from_secs(1) / hertz,
+        });
+        while !self.counters.ends.load(Ordering::Relaxed) {
+            let wall = beat.wait();
+            self.turn(u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX));
+            self.observer.turned();
+        }
+    }
+
+    fn turn(&mut self, wall_ns: u64) {
+        self.processes.clear();
+        // Not held while processes are read: that may take its time.
+        self.processes.extend_from_slice(&self.handle.snapshot().processes);
+        let supervision = self.handle.supervision().clone();
+        for at in 0..self.processes.len() {
+            let process = self.processes[at];
+            self.look(&supervision, &process, wall_ns);
+        }
+        if self.swept.elapsed() >= SWEEP {
+            self.sweep();
+        }
+    }
+
+    fn look(&mut self, supervision: &Supervision, process: &Process, wall_ns: u64) {
+        let key = (process.pid, process.since);
+        let observer = &mut self.observer;
+        let watched = self.workers.entry(key).or_insert_with(|| Watched::new(*process));
+        if watched.is_other_generation(process) {
+            observer.knows(process.life.get(), process.generation);
+        }
+        let mut eyes = worker::Eyes {
+            supervision,
+            readers: &mut self.readers,
+            counters: &self.counters,
+            observer: &mut *self.observer,
+            sampling: self.sampling,
+        };
+        watched.look(process, wall_ns, &mut eyes);
+    }
+
+    /// Forgets who has gone, and says what the thread has cost.
+    fn sweep(&mut self) {
+        self.swept = Instant::now();
+        let processes = &self.processes;
+        self.workers.retain(|key, _| processes.iter().any(|p| (p.pid, p.since) == *key));
+        self.readers.retain(|generation| processes.iter().any(|p| p.generation == generation));
+        let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        let ns = used.tv_sec.saturating_mul(1_000_000_000).saturating_add(used.tv_nsec);
+        self.counters.cpu_ns.store(u64::try_from(ns).unwrap_or(0), Ordering::Relaxed);
+    }
+}

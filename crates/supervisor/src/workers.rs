@@ -1,0 +1,605 @@
+//! A generation's template and workers, and what to do next about them: a pure state machine. Time and events come in,
+//! actions go out; nothing is done here.
+
+use crate::backoff::Backoff;
+use samovar_channel::Role;
+use samovar_ring::{Death, Incarnation};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// A worker that has taken no request and lived shorter than this died "at once": its successor waits.
+const SHORT_LIFE: Duration = Duration::from_secs(1);
+/// How long that successor waits.
+const BACKOFF: Backoff = Backoff { min: Duration::from_millis(50), max: Duration::from_secs(5) };
+
+/// What has happened to a generation's processes, or is wanted of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// The template has started PHP; `resident`: its front controller calls `Samovar\serve`.
+    TemplateReady {
+        /// Boot the application in each worker before its first request.
+        resident: bool,
+    },
+    /// The template process is gone.
+    TemplateDied,
+    /// A fork succeeded.
+    Forked {
+        /// The worker's cell of the ring.
+        index: usize,
+        /// The worker's life.
+        incarnation: Incarnation,
+        /// The worker's process.
+        pid: i32,
+    },
+    /// A fork failed (processes or memory ran out).
+    ForkFailed {
+        /// The worker's cell of the ring.
+        index: usize,
+        /// The life that was asked for.
+        incarnation: Incarnation,
+    },
+    /// A worker process is gone.
+    WorkerDied {
+        /// The worker's process.
+        pid: i32,
+        /// How the worker ended.
+        death: Death,
+        /// It had taken a request: not its start has failed, and others wait for its successor.
+        served: bool,
+    },
+    /// A worker process has left, and wants a successor at once.
+    WorkerLeft {
+        /// The worker's process.
+        pid: i32,
+        /// It had answered a request before: whoever leaves without having done any work waits like one that died.
+        served: bool,
+    },
+    /// A worker reports that the application is resident.
+    Resident,
+    /// Requests for scripts beside a resident front controller have nobody to run them.
+    ScriptsWait,
+    /// These cells of the ring are free for what [`Workers::lacks`].
+    Room {
+        /// The cells' numbers.
+        cells: Vec<usize>,
+    },
+    /// The worker in this cell has done enough: a successor is to come, and then it is to go.
+    Recycle {
+        /// The worker's cell of the ring.
+        cell: usize,
+    },
+    /// That successor takes requests.
+    SuccessorUp,
+    /// A worker must be killed: hung, or it wrote garbage.
+    Kill {
+        /// Its life, as the ring's slot names it.
+        incarnation: u32,
+    },
+    /// So many more workers are to be there.
+    Grow {
+        /// Those for scripts beside a resident front controller.
+        script: bool,
+        /// How many.
+        count: usize,
+    },
+    /// The workers in these cells are no longer needed: they are to leave when they have no request.
+    Shrink {
+        /// The cells' numbers.
+        cells: Vec<usize>,
+    },
+    /// Some time has passed.
+    Tick,
+    /// No more requests come: let the workers leave.
+    Stop,
+    /// The workers had long enough.
+    StopNow,
+}
+
+/// What to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Start a template process.
+    StartTemplate,
+    /// Ask the template for a worker.
+    Fork {
+        /// The worker's cell of the ring.
+        index: usize,
+        /// The worker's life.
+        incarnation: Incarnation,
+        /// What it is for.
+        role: Role,
+    },
+    /// Clean the ring up after a dead worker.
+    Repair {
+        /// The worker's cell of the ring.
+        index: usize,
+        /// The life that has ended.
+        incarnation: Incarnation,
+        /// How the worker ended.
+        death: Death,
+    },
+    /// Kill a worker (SIGKILL).
+    Kill {
+        /// The worker's process.
+        pid: i32,
+    },
+    /// Tell one worker through the ring to leave when idle.
+    Retire {
+        /// The worker's cell of the ring.
+        index: usize,
+    },
+    /// Tell the workers through the ring to leave when idle.
+    StopWorkers,
+    /// Close the template's channel: it leaves.
+    CloseTemplate,
+    /// All processes are gone.
+    Exit,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Life {
+    /// No process; the next may start at this time.
+    Waiting { until: Instant },
+    /// The template was asked.
+    Asked { incarnation: Incarnation },
+    /// The worker's process runs.
+    Alive { incarnation: Incarnation, pid: i32, since: Instant },
+}
+
+/// Numbers the lives of all workers in the ring, whichever generation they belong to.
+#[derive(Clone, Debug)]
+pub(crate) struct Lives(Rc<Cell<Incarnation>>);
+
+impl Default for Lives {
+    fn default() -> Lives {
+        Lives(Rc::new(Cell::new(Incarnation::FIRST)))
+    }
+}
+
+impl Lives {
+    fn next(&self) -> Incarnation {
+        let life = self.0.get();
+        self.0.set(life.next());
+        life
+    }
+}
+
+/// A worker's place: it stays, processes come and go in it.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkerPlace {
+    cell: usize,
+    script: bool,
+    life: Life,
+    short_lives: u32,
+    /// It was told to leave, and nobody comes after it.
+    is_unneeded: bool,
+}
+
+impl WorkerPlace {
+    /// Its cell in the ring.
+    pub(crate) fn cell(&self) -> usize {
+        self.cell
+    }
+
+    /// Process, life and its begin, if a process is there.
+    pub(crate) fn process(&self) -> Option<(i32, Incarnation, Instant)> {
+        match self.life {
+            Life::Alive { incarnation, pid, since } => Some((pid, incarnation, since)),
+            _ => None,
+        }
+    }
+
+    /// Whether it is for scripts beside a resident front controller.
+    pub(crate) fn is_script(&self) -> bool {
+        self.script
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Template {
+    Waiting {
+        until: Instant,
+    },
+    Starting {
+        since: Instant,
+    },
+    Ready {
+        since: Instant,
+    },
+    /// It died; its workers are dying too, and must be gone before the next starts.
+    Ending {
+        until: Instant,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stopping {
+    No,
+    /// No more workers are started.
+    Asked,
+    /// The workers had long enough; one that was asked for may still be booting, and is not waited for.
+    Now,
+}
+
+/// A worker that has done enough: its successor comes before it goes, so that there are never fewer.
+#[derive(Clone, Copy, Debug)]
+struct Recycling {
+    old: usize,
+    new: Option<usize>,
+    /// The old one was told to leave.
+    is_leaving: bool,
+}
+
+/// The state machine of a generation's workers.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    places: Vec<WorkerPlace>,
+    /// How many there are to be that take any request, and how many for scripts.
+    count: usize,
+    script_count: usize,
+    /// How many of each kind there are when nobody has asked for more.
+    least: usize,
+    fork_failures: u64,
+    template: Template,
+    short_templates: u32,
+    resident: bool,
+    told_resident: bool,
+    scripts: bool,
+    lives: Lives,
+    stopping: Stopping,
+    restarts: u64,
+    reforks: u64,
+    template_restarts: u64,
+    /// One at a time.
+    recycling: Option<Recycling>,
+    recycled: u64,
+}
+
+impl Workers {
+    /// `count` workers, and after a template's death `least`. They [`Workers::lacks`] all their cells; the first
+    /// [`Event::Tick`] starts the template.
+    pub(crate) fn new(count: usize, least: usize, lives: Lives, now: Instant) -> Workers {
+        Workers {
+            places: Vec::new(),
+            count,
+            script_count: least,
+            least,
+            fork_failures: 0,
+            template: Template::Waiting { until: now },
+            short_templates: 0,
+            resident: false,
+            told_resident: false,
+            scripts: false,
+            lives,
+            stopping: Stopping::No,
+            restarts: 0,
+            reforks: 0,
+            template_restarts: 0,
+            recycling: None,
+            recycled: 0,
+        }
+    }
+
+    /// The places of all workers, living or to come.
+    pub(crate) fn places(&self) -> &[WorkerPlace] {
+        &self.places
+    }
+
+    /// Cells that nobody else may use. Those of a generation that stops come free one by one.
+    pub(crate) fn cells(&self) -> impl Iterator<Item = usize> {
+        let is_left =
+            |p: &&WorkerPlace| !self.is_stopping() || !matches!(p.life, Life::Waiting { .. });
+        self.places.iter().filter(is_left).map(WorkerPlace::cell)
+    }
+
+    /// How many more cells it needs.
+    pub(crate) fn lacks(&self) -> usize {
+        if self.is_stopping() {
+            return 0;
+        }
+        let successor = usize::from(self.recycling.is_some_and(|r| r.new.is_none()));
+        self.missing(false) + self.missing(true) + successor
+    }
+
+    /// Whether it has, or wants, workers for scripts beside a resident front controller.
+    pub(crate) fn has_scripts(&self) -> bool {
+        self.scripts
+    }
+
+    /// Workers that died and were replaced.
+    pub(crate) fn restarts(&self) -> u64 {
+        self.restarts
+    }
+
+    /// Workers that left for a fresh fork.
+    pub(crate) fn reforks(&self) -> u64 {
+        self.reforks
+    }
+
+    /// Workers that had done enough, and were replaced.
+    pub(crate) fn recycled(&self) -> u64 {
+        self.recycled
+    }
+
+    /// Whether a worker is being replaced that has done enough.
+    pub(crate) fn is_recycling(&self) -> bool {
+        self.recycling.is_some()
+    }
+
+    /// The cell of a successor whose predecessor serves yet.
+    pub(crate) fn awaited_successor(&self) -> Option<usize> {
+        self.recycling.filter(|recycling| !recycling.is_leaving)?.new
+    }
+
+    /// Whether that worker was told to leave because it has done enough.
+    pub(crate) fn is_leaving(&self, cell: usize) -> bool {
+        let is_unneeded = |place: &WorkerPlace| place.cell == cell && place.is_unneeded;
+        self.recycling.is_some_and(|recycling| recycling.is_leaving && recycling.old == cell)
+            || self.places.iter().any(is_unneeded)
+    }
+
+    /// How often the template was started after the first time.
+    pub(crate) fn template_restarts(&self) -> u64 {
+        self.template_restarts
+    }
+
+    /// Whether the application is known to be resident.
+    pub(crate) fn is_resident(&self) -> bool {
+        self.resident
+    }
+
+    /// Whether the front controller's own text says so.
+    pub(crate) fn is_told_resident(&self) -> bool {
+        self.told_resident
+    }
+
+    /// Whether the template starts PHP.
+    pub(crate) fn has_starting_template(&self) -> bool {
+        matches!(self.template, Template::Starting { .. })
+    }
+
+    /// Whether the template waits for orders.
+    pub(crate) fn has_template(&self) -> bool {
+        matches!(self.template, Template::Ready { .. })
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping != Stopping::No
+    }
+
+    /// Takes one event; says what to do.
+    #[must_use]
+    pub(crate) fn step(&mut self, event: &Event, now: Instant) -> Vec<Action> {
+        let mut actions = Vec::new();
+        match *event {
+            Event::TemplateReady { resident } => {
+                self.template = Template::Ready { since: now };
+                self.resident |= resident;
+                self.told_resident = resident;
+            }
+            Event::TemplateDied => self.template_died(now, &mut actions),
+            Event::Forked { index, incarnation, pid } => self.forked(index, incarnation, pid, now),
+            Event::ForkFailed { index, incarnation } => self.fork_failed(index, incarnation, now),
+            Event::WorkerDied { pid, death, served } => {
+                let is_leaving = self.cell_of(pid).is_some_and(|cell| self.is_leaving(cell));
+                let is_ours = self.worker_ended(pid, death, served, now, &mut actions);
+                self.restarts += u64::from(is_ours && !is_leaving && !self.is_stopping());
+            }
+            Event::WorkerLeft { pid, served } => {
+                let is_ours = self.worker_ended(pid, Death::UNKNOWN, served, now, &mut actions);
+                self.reforks += u64::from(is_ours);
+            }
+            Event::Resident => self.resident = true,
+            Event::ScriptsWait => self.scripts |= self.resident,
+            Event::Room { ref cells } => self.take_cells(cells, now),
+            Event::Recycle { cell } => self.recycle(cell),
+            Event::Grow { script, count } => self.grow(script, count),
+            Event::Shrink { ref cells } => self.shrink(cells, &mut actions),
+            Event::SuccessorUp => self.let_predecessor_go(&mut actions),
+            Event::Kill { incarnation } => self.kill(incarnation, &mut actions),
+            Event::Tick => {}
+            Event::Stop => {
+                if self.stopping == Stopping::No {
+                    self.stopping = Stopping::Asked;
+                }
+                actions.push(Action::StopWorkers);
+            }
+            Event::StopNow => {
+                self.stopping = Stopping::Now;
+                let pids = self.places.iter().filter_map(WorkerPlace::process);
+                actions.extend(pids.map(|(pid, ..)| Action::Kill { pid }));
+            }
+        }
+        self.settle(now, &mut actions);
+        actions
+    }
+
+    fn template_died(&mut self, now: Instant, actions: &mut Vec<Action>) {
+        let lived = match self.template {
+            Template::Ready { since } | Template::Starting { since } => now - since,
+            _ => Duration::ZERO,
+        };
+        self.short_templates = count_short(self.short_templates, lived);
+        self.template = Template::Ending { until: now + BACKOFF.after(self.short_templates) };
+        // Who was added for what waited then is added again if it still does: no crowd boots at once.
+        (self.count, self.script_count) = (self.least, self.least);
+        for place in &mut self.places {
+            let index = place.cell;
+            if let Life::Asked { incarnation } = place.life {
+                // It may have forked and not lived to say so; the child died with it.
+                let death = Death::UNKNOWN;
+                actions.push(Action::Repair { index, incarnation, death });
+                place.life = Life::Waiting { until: now };
+            }
+        }
+        self.drop_surplus();
+    }
+
+    fn forked(&mut self, index: usize, incarnation: Incarnation, pid: i32, now: Instant) {
+        if let Some(place) = self.place(index)
+            && place.life == (Life::Asked { incarnation })
+        {
+            place.life = Life::Alive { incarnation, pid, since: now };
+        }
+    }
+
+    fn place(&mut self, cell: usize) -> Option<&mut WorkerPlace> {
+        self.places.iter_mut().find(|place| place.cell == cell)
+    }
+
+    fn fork_failed(&mut self, index: usize, incarnation: Incarnation, now: Instant) {
+        if let Some(place) = self.place(index)
+            && place.life == (Life::Asked { incarnation })
+        {
+            place.short_lives = place.short_lives.saturating_add(1);
+            place.life = Life::Waiting { until: now + BACKOFF.after(place.short_lives) };
+            self.fork_failures += 1;
+            self.give_up_place(index);
+        }
+    }
+
+    /// A worker's end costs its successor no time, unless it came before the worker did anything: a boot that fails.
+    /// False: that process is no worker of this generation.
+    fn worker_ended(
+        &mut self,
+        ended: i32,
+        death: Death,
+        served: bool,
+        now: Instant,
+        actions: &mut Vec<Action>,
+    ) -> bool {
+        for place in &mut self.places {
+            let index = place.cell;
+            let Life::Alive { incarnation, pid, since } = place.life else { continue };
+            if pid != ended {
+                continue;
+            }
+            place.short_lives =
+                if served { 0 } else { count_short(place.short_lives, now - since) };
+            place.life = Life::Waiting { until: now + BACKOFF.after(place.short_lives) };
+            actions.push(Action::Repair { index, incarnation, death });
+            self.succeed(index);
+            self.drop_surplus();
+            return true;
+        }
+        false
+    }
+
+    fn cell_of(&self, pid: i32) -> Option<usize> {
+        let is_its = |place: &&WorkerPlace| place.process().is_some_and(|(p, ..)| p == pid);
+        self.places.iter().find(is_its).map(WorkerPlace::cell)
+    }
+
+    fn recycle(&mut self, cell: usize) {
+        let stays = |p: &WorkerPlace| p.cell == cell && p.process().is_some() && !p.is_unneeded;
+        let is_there = self.places.iter().any(stays);
+        if is_there && self.recycling.is_none() && !self.is_stopping() {
+            self.recycling = Some(Recycling { old: cell, new: None, is_leaving: false });
+        }
+    }
+
+    fn let_predecessor_go(&mut self, actions: &mut Vec<Action>) {
+        if let Some(recycling) = self.recycling.as_mut().filter(|r| r.new.is_some()) {
+            recycling.is_leaving = true;
+            actions.push(Action::Retire { index: recycling.old });
+        }
+    }
+
+    /// The worker in `cell` is gone: if it had done enough, however it has ended, the place of its successor is all that
+    /// stays. One whose successor has no place yet is replaced as after any death.
+    fn succeed(&mut self, cell: usize) {
+        let Some(recycling) = self.recycling.filter(|recycling| recycling.old == cell) else {
+            return;
+        };
+        self.recycling = None;
+        if recycling.new.is_some() {
+            self.places.retain(|place| place.cell != cell);
+            self.recycled += 1;
+        }
+    }
+
+    /// A successor does what its predecessor did. Of the others the first take any request, further ones are for scripts.
+    fn take_cells(&mut self, cells: &[usize], now: Instant) {
+        for cell in cells.iter().take(self.lacks()) {
+            let predecessor = self.recycling.as_mut().filter(|r| r.new.is_none()).and_then(|r| {
+                r.new = Some(*cell);
+                self.places.iter().find(|place| place.cell == r.old)
+            });
+            let script = match predecessor.map(WorkerPlace::is_script) {
+                Some(script) => script,
+                None => self.missing(false) == 0,
+            };
+            let life = Life::Waiting { until: now };
+            let (short_lives, is_unneeded) = (0, false);
+            let cell = *cell;
+            self.places.push(WorkerPlace { cell, script, life, short_lives, is_unneeded });
+        }
+    }
+
+    fn kill(&self, incarnation: u32, actions: &mut Vec<Action>) {
+        let pids = self.places.iter().filter_map(WorkerPlace::process);
+        let hit = pids.filter(|(_, life, _)| life.get() == incarnation);
+        actions.extend(hit.map(|(pid, ..)| Action::Kill { pid }));
+    }
+
+    /// What follows from the state alone, whatever the event was.
+    fn settle(&mut self, now: Instant, actions: &mut Vec<Action>) {
+        let alive = self.places.iter().any(|p| matches!(p.life, Life::Alive { .. }));
+        if self.is_stopping() {
+            return self.settle_stop(alive, actions);
+        }
+        match self.template {
+            Template::Waiting { until } if until <= now => {
+                self.template = Template::Starting { since: now };
+                actions.push(Action::StartTemplate);
+            }
+            Template::Ending { until } if !alive => {
+                self.template = Template::Waiting { until };
+                self.template_restarts += 1;
+            }
+            Template::Ready { .. } => self.fork_waiting(now, actions),
+            _ => {}
+        }
+    }
+
+    fn settle_stop(&mut self, alive: bool, actions: &mut Vec<Action>) {
+        let asked = self.places.iter().any(|p| matches!(p.life, Life::Asked { .. }));
+        match self.template {
+            Template::Waiting { .. } | Template::Ending { .. } if !alive => {
+                actions.push(Action::Exit);
+            }
+            Template::Ready { .. } | Template::Starting { .. }
+                if !alive && (!asked || self.stopping == Stopping::Now) =>
+            {
+                actions.push(Action::CloseTemplate);
+            }
+            _ => {}
+        }
+    }
+
+    fn fork_waiting(&mut self, now: Instant, actions: &mut Vec<Action>) {
+        for place in &mut self.places {
+            let index = place.cell;
+            if !matches!(place.life, Life::Waiting { until } if until <= now) {
+                continue;
+            }
+            let role = match (place.script, self.resident) {
+                (true, _) => Role::Script,
+                (false, true) => Role::Boot,
+                (false, false) => Role::Any,
+            };
+            let incarnation = self.lives.next();
+            place.life = Life::Asked { incarnation };
+            actions.push(Action::Fork { index, incarnation, role });
+        }
+    }
+}
+
+fn count_short(before: u32, lived: Duration) -> u32 {
+    if lived < SHORT_LIFE { before.saturating_add(1) } else { 0 }
+}
+
+mod number;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,457 @@
+use super::*;
+
+struct Bench {
+    workers: Workers,
+    now: Instant,
+}
+
+impl Bench {
+    fn new(workers: usize) -> Bench {
+        let now = Instant::now();
+        let mut bench =
+            Bench { workers: Workers::new(workers, workers, Lives::default(), now), now };
+        assert_eq!(bench.step(bench.room()), [Action::StartTemplate]);
+        bench
+    }
+    /// The cells that it lacks, after those that it has.
+    fn room(&self) -> Event {
+        let has = self.workers.places().len();
+        Event::Room { cells: (has..has + self.workers.lacks()).collect() }
+    }
+    #[allow(clippy::needless_pass_by_value)] // Reads better in the tests.
+    fn step(&mut self, event: Event) -> Vec<Action> {
+        self.workers.step(&event, self.now)
+    }
+    /// A generation whose workers all run; pids are 100 + index.
+    fn started(workers: usize) -> Bench {
+        let mut bench = Bench::new(workers);
+        let forks = bench.step(Event::TemplateReady { resident: false });
+        assert_eq!(forks.len(), workers);
+        bench.confirm(&forks);
+        bench
+    }
+    fn confirm(&mut self, actions: &[Action]) {
+        for action in actions {
+            if let Action::Fork { index, incarnation, .. } = *action {
+                let pid = 100 + i32::try_from(index).unwrap();
+                assert_eq!(self.step(Event::Forked { index, incarnation, pid }), []);
+            }
+        }
+    }
+    fn later(&mut self, time: Duration) -> &mut Bench {
+        self.now += time;
+        self
+    }
+}
+
+/// What `wait` says of a process that SIGSEGV has ended.
+const SIGSEGV_STATUS: i32 = 11;
+
+/// A worker that did nothing has crashed.
+fn died(pid: i32) -> Event {
+    Event::WorkerDied { pid, death: Death::from_status(SIGSEGV_STATUS), served: false }
+}
+
+fn life(number: u32) -> Incarnation {
+    Incarnation::new(number).unwrap()
+}
+
+#[test]
+fn a_dead_worker_is_repaired_and_replaced_at_once() {
+    let mut bench = Bench::started(2);
+    let actions = bench.later(Duration::from_secs(9)).step(died(101));
+    assert_eq!(
+        actions,
+        [
+            Action::Repair {
+                index: 1,
+                incarnation: life(2),
+                death: Death::from_status(SIGSEGV_STATUS)
+            },
+            Action::Fork { index: 1, incarnation: life(3), role: Role::Any },
+        ]
+    );
+    assert_eq!(bench.workers.restarts(), 1);
+}
+
+#[test]
+fn a_worker_that_leaves_is_no_restart_and_waits_only_if_it_did_nothing() {
+    let mut bench = Bench::started(1);
+    for _ in 0..5 {
+        let actions = bench.step(Event::WorkerLeft { pid: 100, served: true });
+        assert!(matches!(actions[1], Action::Fork { .. }), "{actions:?}");
+        bench.confirm(&actions);
+    }
+    assert_eq!((bench.workers.restarts(), bench.workers.reforks()), (0, 5));
+    let mut actions = bench.step(Event::WorkerLeft { pid: 100, served: false });
+    bench.confirm(&actions);
+    actions = bench.step(Event::WorkerLeft { pid: 100, served: false });
+    assert_eq!(actions.len(), 1, "only the repair: {actions:?}");
+}
+
+#[test]
+fn short_lives_wait_longer_and_longer_but_never_for_ever() {
+    let mut bench = Bench::started(1);
+    let mut waits = Vec::new();
+    for _ in 0..12 {
+        let mut actions = bench.step(died(100));
+        let mut waited = Duration::ZERO;
+        while !actions.iter().any(|a| matches!(a, Action::Fork { .. })) {
+            waited += Duration::from_millis(50);
+            actions = bench.later(Duration::from_millis(50)).step(Event::Tick);
+        }
+        waits.push(waited.as_millis());
+        bench.confirm(&actions);
+    }
+    assert_eq!(waits[..5], [0, 50, 100, 200, 400]);
+    assert_eq!(waits[11], 5000);
+}
+
+#[test]
+fn a_worker_that_has_served_is_replaced_at_once_however_often_it_dies() {
+    let mut bench = Bench::started(1);
+    for _ in 0..20 {
+        let death = Death::from_status(SIGSEGV_STATUS);
+        let actions = bench.step(Event::WorkerDied { pid: 100, death, served: true });
+        assert!(matches!(actions[..], [Action::Repair { .. }, Action::Fork { .. }]), "{actions:?}");
+        bench.confirm(&actions);
+    }
+    assert_eq!(bench.workers.restarts(), 20);
+}
+
+#[test]
+fn a_dead_template_waits_for_its_workers_before_it_is_replaced() {
+    let mut bench = Bench::started(2);
+    bench.later(Duration::from_secs(9));
+    assert_eq!(bench.step(Event::TemplateDied), []);
+    assert_eq!(bench.step(died(100)).len(), 1, "only the repair");
+    let last = bench.step(died(101));
+    assert_eq!(last.len(), 1);
+    assert_eq!(bench.step(Event::Tick), [Action::StartTemplate]);
+    assert_eq!(bench.step(Event::TemplateReady { resident: false }).len(), 2);
+}
+
+#[test]
+fn scripts_beside_a_resident_application_get_workers_of_their_own() {
+    let mut bench = Bench::started(2);
+    assert_eq!(bench.step(Event::ScriptsWait), [], "any worker still runs them");
+    assert_eq!(bench.step(Event::Resident), []);
+    assert_eq!(bench.step(Event::ScriptsWait), []);
+    assert_eq!(bench.workers.lacks(), 2);
+    let actions = bench.step(bench.room());
+    let roles: Vec<_> = actions
+        .iter()
+        .filter_map(|a| match a {
+            Action::Fork { role, .. } => Some(*role),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(roles, [Role::Script, Role::Script]);
+    bench.confirm(&actions);
+    assert_eq!(bench.step(Event::ScriptsWait), []);
+    assert_eq!(bench.workers.lacks(), 0);
+    let next = bench.later(Duration::from_secs(9)).step(died(100));
+    assert!(matches!(next[1], Action::Fork { role: Role::Boot, .. }));
+}
+
+#[test]
+fn a_pool_begins_with_the_room_there_is() {
+    let mut bench = Bench {
+        workers: Workers::new(3, 3, Lives::default(), Instant::now()),
+        now: Instant::now(),
+    };
+    assert_eq!(bench.step(Event::Tick), [Action::StartTemplate]);
+    assert_eq!(bench.step(Event::Room { cells: vec![7] }), []);
+    let forks = bench.step(Event::TemplateReady { resident: false });
+    assert!(matches!(forks[..], [Action::Fork { index: 7, .. }]), "{forks:?}");
+    assert_eq!((bench.workers.lacks(), bench.workers.cells().collect::<Vec<_>>()), (2, vec![7]));
+    let forks = bench.step(Event::Room { cells: vec![1, 2, 3, 4] });
+    assert_eq!(forks.len(), 2, "no more than it lacks");
+    assert_eq!(bench.workers.lacks(), 0);
+}
+
+#[test]
+fn a_pool_that_stops_gives_its_cells_back_as_its_workers_leave() {
+    let mut bench = Bench::started(2);
+    let _ = bench.step(Event::Stop);
+    assert_eq!(bench.workers.cells().collect::<Vec<_>>(), [0, 1]);
+    let _ = bench.step(died(100));
+    assert_eq!((bench.workers.cells().collect::<Vec<_>>(), bench.workers.lacks()), (vec![1], 0));
+}
+
+#[test]
+fn no_two_pools_share_a_life() {
+    let lives = Lives::default();
+    let now = Instant::now();
+    let mut seen = Vec::new();
+    for cell in [0, 1] {
+        let mut state = Workers::new(1, 1, lives.clone(), now);
+        let _ = state.step(&Event::Room { cells: vec![cell] }, now);
+        for action in state.step(&Event::TemplateReady { resident: false }, now) {
+            let Action::Fork { incarnation, .. } = action else { panic!("{action:?}") };
+            seen.push(incarnation.get());
+        }
+    }
+    assert_eq!(seen, [1, 2]);
+}
+
+#[test]
+fn only_the_named_life_is_killed() {
+    let mut bench = Bench::started(2);
+    assert_eq!(bench.step(Event::Kill { incarnation: 2 }), [Action::Kill { pid: 101 }]);
+    assert_eq!(bench.step(Event::Kill { incarnation: 77 }), []);
+}
+
+#[test]
+fn stop_ends_workers_then_the_template_then_us() {
+    let mut bench = Bench::started(1);
+    assert_eq!(bench.step(Event::Stop), [Action::StopWorkers]);
+    let actions = bench.step(died(100));
+    assert!(actions.contains(&Action::CloseTemplate));
+    assert!(!actions.iter().any(|a| matches!(a, Action::Fork { .. })));
+    assert_eq!(bench.step(Event::TemplateDied), [Action::Exit]);
+}
+
+#[test]
+fn a_boot_that_never_ends_holds_up_no_stop() {
+    let mut bench = Bench::new(1);
+    let _ = bench.step(Event::Tick);
+    assert_eq!(bench.step(Event::TemplateReady { resident: true }).len(), 1, "asked for");
+    assert_eq!(bench.step(Event::Stop), [Action::StopWorkers]);
+    assert_eq!(bench.step(Event::StopNow), [Action::CloseTemplate]);
+    assert!(bench.step(Event::TemplateDied).contains(&Action::Exit));
+}
+
+#[test]
+fn a_fork_that_comes_after_its_template_died_is_forgotten() {
+    let mut bench = Bench::new(1);
+    let _ = bench.step(Event::Tick);
+    let forks = bench.step(Event::TemplateReady { resident: false });
+    let Action::Fork { index, incarnation, .. } = forks[0] else { panic!("{forks:?}") };
+    let repair = Action::Repair { index, incarnation, death: Death::UNKNOWN };
+    assert_eq!(bench.step(Event::TemplateDied), [repair]);
+    let _ = bench.step(Event::Forked { index, incarnation, pid: 100 });
+    assert_eq!(bench.workers.places()[0].process(), None);
+}
+
+#[test]
+fn a_failure_that_comes_late_is_not_the_next_lifes() {
+    let mut bench = Bench::started(1);
+    let late = |life| Event::ForkFailed { index: 0, incarnation: life };
+    assert_eq!(bench.step(late(life(1))), [], "it was forked after all");
+    assert!(bench.workers.places()[0].process().is_some());
+    let forks = bench.later(Duration::from_secs(9)).step(died(100));
+    assert!(matches!(forks[..], [Action::Repair { .. }, Action::Fork { .. }]), "{forks:?}");
+    assert_eq!(bench.step(late(life(1))), []);
+    bench.confirm(&forks);
+    assert!(bench.workers.places()[0].process().is_some(), "the second life was not given up");
+}
+
+#[test]
+fn who_has_done_enough_goes_when_its_successor_is_there() {
+    let mut bench = Bench::started(2);
+    assert_eq!(bench.step(Event::Recycle { cell: 0 }), []);
+    assert_eq!(bench.step(Event::Recycle { cell: 1 }), [], "one at a time");
+    assert_eq!((bench.workers.lacks(), bench.workers.awaited_successor()), (1, None));
+    let forks = bench.step(bench.room());
+    let [Action::Fork { index: 2, role: Role::Any, .. }] = forks[..] else { panic!("{forks:?}") };
+    assert!(!bench.workers.is_leaving(0), "it serves");
+    bench.confirm(&forks);
+    assert_eq!(bench.workers.awaited_successor(), Some(2));
+    assert_eq!(bench.step(Event::SuccessorUp), [Action::Retire { index: 0 }]);
+    assert!(bench.workers.is_leaving(0) && bench.workers.awaited_successor().is_none());
+    let death = Death::from_status(0);
+    let actions = bench.step(Event::WorkerDied { pid: 100, death, served: true });
+    assert_eq!(actions, [Action::Repair { index: 0, incarnation: life(1), death }]);
+    let cells: Vec<usize> = bench.workers.cells().collect();
+    assert_eq!((cells, bench.workers.lacks()), (vec![1, 2], 0));
+    assert_eq!((bench.workers.recycled(), bench.workers.restarts()), (1, 0));
+    bench.step(Event::Recycle { cell: 1 });
+    assert!(bench.workers.is_recycling());
+}
+
+#[test]
+fn whoever_dies_meanwhile_there_are_never_fewer_nor_more() {
+    // The old one, before there was a place for another: as after any death.
+    let mut bench = Bench::started(2);
+    bench.step(Event::Recycle { cell: 0 });
+    let actions = bench.step(Event::WorkerDied { pid: 100, death: Death::UNKNOWN, served: true });
+    assert!(matches!(actions[1], Action::Fork { index: 0, .. }), "{actions:?}");
+    assert_eq!((bench.workers.lacks(), bench.workers.is_recycling()), (0, false));
+    // The old one, while its successor starts: that is its successor already.
+    let mut bench = Bench::started(2);
+    bench.step(Event::Recycle { cell: 0 });
+    let forks = bench.step(bench.room());
+    let actions = bench.step(Event::WorkerDied { pid: 100, death: Death::UNKNOWN, served: true });
+    assert_eq!(actions.len(), 1, "only the repair: {actions:?}");
+    bench.confirm(&forks);
+    assert_eq!((bench.workers.places().len(), bench.workers.lacks()), (2, 0));
+    // The successor: another one, and the old one serves until it is there.
+    let mut bench = Bench::started(2);
+    bench.step(Event::Recycle { cell: 0 });
+    let forks = bench.step(bench.room());
+    bench.confirm(&forks);
+    let actions = bench.later(Duration::from_secs(9)).step(died(102));
+    assert!(matches!(actions[1], Action::Fork { index: 2, .. }), "{actions:?}");
+    assert!(!bench.workers.is_leaving(0) && bench.workers.is_recycling());
+    // All of them, with the template.
+    let mut bench = Bench::started(1);
+    bench.step(Event::Recycle { cell: 0 });
+    let forks = bench.step(bench.room());
+    bench.confirm(&forks);
+    bench.step(Event::TemplateDied);
+    bench.step(died(100));
+    bench.step(died(101));
+    assert_eq!((bench.workers.places().len(), bench.workers.lacks()), (1, 0));
+    // The end comes first.
+    let mut bench = Bench::started(1);
+    bench.step(Event::Recycle { cell: 0 });
+    bench.step(Event::Stop);
+    assert_eq!(bench.workers.lacks(), 0);
+}
+
+#[test]
+fn a_successor_does_what_its_predecessor_did() {
+    let mut bench = Bench::started(1);
+    bench.step(Event::Resident);
+    bench.step(Event::ScriptsWait);
+    let forks = bench.step(bench.room());
+    bench.confirm(&forks);
+    for (cell, role) in [(1, Role::Script), (0, Role::Boot)] {
+        bench.step(Event::Recycle { cell });
+        let next = bench.workers.places().iter().map(WorkerPlace::cell).max().unwrap_or(0) + 1;
+        let forks = bench.step(Event::Room { cells: vec![next] });
+        let [Action::Fork { role: found, .. }] = forks[..] else { panic!("{forks:?}") };
+        assert_eq!(found, role);
+        bench.confirm(&forks);
+        bench.step(Event::SuccessorUp);
+        let pid = 100 + i32::try_from(cell).unwrap();
+        bench.step(Event::WorkerDied { pid, death: Death::from_status(0), served: true });
+    }
+    assert_eq!(bench.workers.recycled(), 2);
+}
+
+/// One of `count` workers, of which `least` there are always.
+fn elastic(count: usize, least: usize) -> Bench {
+    let now = Instant::now();
+    let workers = Workers::new(count, least, Lives::default(), now);
+    let mut bench = Bench { workers, now };
+    assert_eq!(bench.step(Event::Tick), [Action::StartTemplate]);
+    bench.step(Event::TemplateReady { resident: false });
+    bench.fill();
+    bench
+}
+
+impl Bench {
+    /// Gives it the cells that it lacks, the lowest that are free, and confirms the forks; how many these were.
+    fn fill(&mut self) -> usize {
+        let used: Vec<usize> = self.workers.cells().collect();
+        let cells = (0..64).filter(|cell| !used.contains(cell)).collect();
+        let forks = self.step(Event::Room { cells });
+        self.confirm(&forks);
+        forks.iter().filter(|action| matches!(action, Action::Fork { .. })).count()
+    }
+
+    fn sizes(&self) -> (usize, usize) {
+        let alive = self.workers.places().iter().filter(|place| place.process().is_some()).count();
+        (self.workers.places().len(), alive)
+    }
+}
+
+#[test]
+fn workers_are_added_and_told_to_leave() {
+    let mut bench = elastic(2, 2);
+    assert_eq!(bench.step(Event::Grow { script: false, count: 3 }), []);
+    assert_eq!((bench.fill(), bench.sizes()), (3, (5, 5)));
+    let told = bench.step(Event::Shrink { cells: vec![4, 3, 9] });
+    assert_eq!(told, [Action::Retire { index: 4 }, Action::Retire { index: 3 }]);
+    assert!(bench.workers.is_leaving(4) && !bench.workers.is_leaving(2));
+    // Told again it is told nothing, and nobody comes for those that go.
+    assert_eq!(bench.step(Event::Shrink { cells: vec![4] }), []);
+    assert_eq!(bench.workers.lacks(), 0);
+    let repair = bench.step(Event::WorkerDied { pid: 104, death: Death::UNKNOWN, served: true });
+    assert!(matches!(repair[..], [Action::Repair { index: 4, .. }]), "{repair:?}");
+    bench.step(Event::WorkerLeft { pid: 103, served: true });
+    assert_eq!((bench.sizes(), bench.workers.restarts()), ((3, 3), 0));
+    // The least stay, whatever is said.
+    assert_eq!(bench.step(Event::Shrink { cells: vec![0, 1, 2] }), [Action::Retire { index: 0 }]);
+}
+
+#[test]
+fn who_dies_while_more_are_added_is_replaced() {
+    let mut bench = elastic(2, 2);
+    bench.step(Event::Grow { script: false, count: 2 });
+    let actions = bench.later(Duration::from_secs(9)).step(died(101));
+    assert_eq!(actions.len(), 2, "{actions:?}");
+    bench.confirm(&actions);
+    assert_eq!((bench.fill(), bench.sizes()), (2, (4, 4)));
+}
+
+#[test]
+fn a_fork_that_the_system_refuses_is_not_tried_again_above_the_least() {
+    let mut bench = elastic(2, 2);
+    bench.step(Event::Grow { script: false, count: 1 });
+    let forks = bench.step(Event::Room { cells: vec![7] });
+    let [Action::Fork { index, incarnation, .. }] = forks[..] else { panic!("{forks:?}") };
+    assert_eq!(bench.step(Event::ForkFailed { index, incarnation }), []);
+    assert_eq!((bench.sizes(), bench.workers.fork_failures()), ((2, 2), 1));
+    assert_eq!(
+        (bench.workers.lacks(), bench.later(Duration::from_mins(1)).step(Event::Tick)),
+        (0, vec![])
+    );
+    // One of the least is tried again.
+    let forks = bench.step(died(100));
+    let Some(Action::Fork { index, incarnation, .. }) = forks.last() else { panic!("{forks:?}") };
+    let again = bench.step(Event::ForkFailed { index: *index, incarnation: *incarnation });
+    assert!(matches!(again[..], [Action::Fork { index: 0, .. }]), "{again:?}");
+}
+
+#[test]
+fn after_a_templates_death_there_are_the_least() {
+    let mut bench = elastic(2, 2);
+    bench.step(Event::Grow { script: false, count: 6 });
+    assert_eq!(bench.fill(), 6);
+    bench.step(Event::TemplateDied);
+    for pid in 100..108 {
+        bench.step(died(pid));
+    }
+    assert_eq!((bench.sizes(), bench.workers.lacks()), ((2, 0), 0));
+}
+
+#[test]
+fn one_that_is_being_replaced_is_left_alone() {
+    let mut bench = elastic(4, 2);
+    bench.step(Event::Recycle { cell: 3 });
+    assert_eq!(bench.fill(), 1);
+    assert_eq!(bench.step(Event::Shrink { cells: vec![3, 4] }), []);
+    // Whoever is added meanwhile is one more, not the successor.
+    bench.step(Event::Grow { script: false, count: 1 });
+    assert_eq!((bench.fill(), bench.sizes()), (1, (6, 6)));
+    bench.step(Event::SuccessorUp);
+    bench.step(Event::WorkerDied { pid: 103, death: Death::UNKNOWN, served: true });
+    assert_eq!((bench.sizes(), bench.workers.recycled()), ((5, 5), 1));
+}
+
+#[test]
+fn scripts_beside_an_application_are_counted_by_themselves() {
+    let mut bench = elastic(2, 2);
+    bench.step(Event::Resident);
+    bench.step(Event::ScriptsWait);
+    assert_eq!(bench.fill(), 2);
+    bench.step(Event::Grow { script: true, count: 3 });
+    assert_eq!(bench.fill(), 3);
+    let scripts = bench.workers.places().iter().filter(|place| place.is_script()).count();
+    assert_eq!((scripts, bench.workers.places().len()), (5, 7));
+    let told = bench.step(Event::Shrink { cells: vec![6, 5, 4, 3, 2] });
+    assert_eq!(told.len(), 3, "{told:?}");
+}
+
+#[test]
+fn who_was_told_to_leave_gets_no_successor() {
+    let mut bench = elastic(3, 1);
+    bench.step(Event::Shrink { cells: vec![2] });
+    bench.step(Event::Recycle { cell: 2 });
+    assert_eq!((bench.fill(), bench.workers.is_recycling()), (0, false));
+    bench.step(Event::WorkerDied { pid: 102, death: Death::UNKNOWN, served: true });
+    assert_eq!(bench.sizes(), (2, 2));
+}

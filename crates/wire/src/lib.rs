@@ -1,0 +1,197 @@
+//! The words of the control socket, once for both ends, and for all who show what they say: the server, its commands, the
+//! admin listener's pages.
+//!
+//! One request is one line of plain words, which a person can type too; its answer is one line of JSON. What an older or a newer
+//! server leaves out is empty, so that another version's `samovar` is of use. Nobody is known here.
+//!
+//! | file | |
+//! |---|---|
+//! | `status.rs` | how the server is |
+//! | `shared.rs` | its part on the memory that workers share |
+//! | `well.rs` | is it well? |
+//! | `figures.rs` | what its requests came to |
+//! | `profile.rs` | what its workers did |
+
+mod figures;
+mod profile;
+mod shared;
+mod status;
+mod well;
+
+pub use figures::{Figures, ROUTES_MAX, RouteLine, WAITS_MAX, WaitLine};
+pub use profile::{Against, ProfileAnswer, ProfileQuestion, ProfileSide};
+pub use shared::{SharedBreaker, SharedCache, SharedObject, SharedStatus};
+pub use status::{
+    ConsoleStatus, FrontStatus, ImageFinding, ImageStatus, LinkingStatus, ProfileStatus,
+    ScalingStatus, Status, WorkerStatus,
+};
+pub use well::{About, Trouble, troubles};
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What a client asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// How the server is; the answer is a [`Status`].
+    Status,
+    /// What its requests came to; the answer is [`Figures`].
+    Figures,
+    /// To boot the application anew; the answer, a [`ReloadAnswer`], comes when that has ended.
+    Reload(ReloadOptions),
+    /// What its workers did; the answer is a [`ProfileAnswer`].
+    Profile(Box<ProfileQuestion>),
+    /// To drain and end; the answer is [`Stopping`].
+    Stop,
+}
+
+/// Why a line is no [`Request`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misunderstood {
+    /// Its first word, or something behind a word that stands alone.
+    Command,
+    /// What stands behind `reload`.
+    ReloadOptions,
+    /// What stands behind `profile`.
+    Profile,
+}
+
+/// How a reload is to go about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReloadOptions {
+    /// The new generation takes over whatever it is, if only it boots.
+    pub force: bool,
+    /// Instead of `reload_probe`.
+    pub probe: Option<String>,
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Request::Status => to.write_str("status"),
+            Request::Figures => to.write_str("figures"),
+            Request::Stop => to.write_str("stop"),
+            Request::Profile(question) => write!(to, "profile {}", line(question)),
+            Request::Reload(ReloadOptions { force, probe }) => {
+                to.write_str("reload")?;
+                if *force {
+                    to.write_str(" force")?;
+                }
+                probe.as_ref().map_or(Ok(()), |target| write!(to, " probe={target}"))
+            }
+        }
+    }
+}
+
+impl std::str::FromStr for Request {
+    type Err = Misunderstood;
+
+    fn from_str(line: &str) -> Result<Request, Misunderstood> {
+        let mut words = line.split_ascii_whitespace();
+        let command = words.next().unwrap_or_default();
+        let is_alone = words.clone().next().is_none();
+        match command {
+            "status" if is_alone => Ok(Request::Status),
+            "figures" if is_alone => Ok(Request::Figures),
+            "stop" if is_alone => Ok(Request::Stop),
+            "profile" => ProfileQuestion::parse(line.trim_start()).map(Request::Profile),
+            "reload" => ReloadOptions::parse(words).map(Request::Reload),
+            _ => Err(Misunderstood::Command),
+        }
+    }
+}
+
+impl ReloadOptions {
+    fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Result<ReloadOptions, Misunderstood> {
+        let mut options = ReloadOptions::default();
+        for word in words {
+            match word.split_once('=') {
+                None if word == "force" => options.force = true,
+                Some(("probe", target)) if target.starts_with('/') => {
+                    options.probe = Some(target.to_owned());
+                }
+                _ => return Err(Misunderstood::ReloadOptions),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// The JSON of `samovar reload`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReloadAnswer {
+    /// The one that serves now; 0: there is no new one.
+    pub generation: u64,
+    /// From the command to the takeover.
+    pub milliseconds: u64,
+    /// Keys of settings that have changed and only a restart can change.
+    pub needs_restart: Vec<String>,
+    /// Why there is no new generation.
+    pub error: Option<String>,
+}
+
+impl ReloadAnswer {
+    /// There is no new generation, because of this.
+    pub fn refused(why: String) -> ReloadAnswer {
+        ReloadAnswer { error: Some(why), ..ReloadAnswer::default() }
+    }
+}
+
+/// The answer to `stop`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Stopping {
+    /// It drains.
+    pub stopping: bool,
+}
+
+/// The answer to what is none of the commands.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Refused {
+    /// What is wrong with it.
+    pub error: String,
+}
+
+/// An answer as it is sent. What is made of numbers, texts and lists can always be written.
+pub fn line(answer: &impl Serialize) -> String {
+    serde_json::to_string(answer).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_come_back_as_they_went() {
+        let mut requests = vec![Request::Status, Request::Figures, Request::Stop];
+        for against in [None, Some(Against::Reload), Some(Against::Earlier { seconds: 60 })] {
+            let route = Some("index.php /a b\n{n}".to_owned());
+            let question = ProfileQuestion { route, to: 7, against, ..ProfileQuestion::default() };
+            requests.push(Request::Profile(Box::new(question)));
+        }
+        assert!(matches!("profile".parse(), Ok(Request::Profile(_))), "a person asks so");
+        for force in [false, true] {
+            for probe in [None, Some("/"), Some("/health?full=1")] {
+                let probe = probe.map(str::to_owned);
+                requests.push(Request::Reload(ReloadOptions { force, probe }));
+            }
+        }
+        for request in requests {
+            assert_eq!(request.to_string().parse(), Ok(request));
+        }
+    }
+
+    #[test]
+    fn what_is_no_request() {
+        for options in ["loudly", "probe=health", "probe", "force=1"] {
+            let line = format!("reload {options}");
+            assert_eq!(line.parse::<Request>(), Err(Misunderstood::ReloadOptions), "{line}");
+        }
+        for line in ["profile 7", "profile {", "profile {} x"] {
+            assert_eq!(line.parse::<Request>(), Err(Misunderstood::Profile), "{line}");
+        }
+        for line in ["", "dance", "status stop", "stop it"] {
+            assert_eq!(line.parse::<Request>(), Err(Misunderstood::Command), "{line}");
+        }
+    }
+}

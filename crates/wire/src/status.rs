@@ -1,0 +1,313 @@
+//! How the server is: the answer to `status`, and the JSON of `samovar status`.
+
+use crate::SharedStatus;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The server.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Status {
+    /// Of the server, which may be another than the command's.
+    pub version: String,
+    /// Its process.
+    pub pid: u32,
+    /// Since its start.
+    pub uptime_seconds: f64,
+    /// CPU time of the server itself, without its processes.
+    pub cpu_seconds: f64,
+    /// Where clients are answered.
+    pub listen: Vec<String>,
+    /// Where operators are answered.
+    pub admin: Vec<String>,
+    /// It ends, or has not begun.
+    pub draining: bool,
+    /// Counts the applications that have served, from 1.
+    pub generation: u64,
+    /// Another generation boots beside the one that serves.
+    pub reloading: bool,
+    /// The front's counters; their keys stand among these.
+    #[serde(flatten)]
+    pub front: FrontStatus,
+    /// Workers replaced after a death.
+    pub worker_restarts_total: u64,
+    /// Workers that had done enough, and were replaced.
+    #[serde(default)]
+    pub workers_recycled_total: u64,
+    /// Workers that were added because requests waited.
+    pub workers_grown_total: u64,
+    /// Workers that were taken away because they had nothing to do.
+    pub workers_shrunk_total: u64,
+    /// Workers that run, where that is limited.
+    pub workers_running: u64,
+    /// How many workers there are, and why, where their number follows the load: those for any request, then those for
+    /// scripts beside a booted application.
+    pub scaling: Vec<ScalingStatus>,
+    /// Lines of the server's log, those of its processes included, that nobody read or that could not be written.
+    pub log_lines_lost_total: u64,
+    /// The same of the access log.
+    pub access_log_lines_lost_total: u64,
+    /// The same of the slow log.
+    pub slow_log_lines_lost_total: u64,
+    /// `null` while no application has been booted ahead.
+    pub image: Option<ImageStatus>,
+    /// How PHP's code calls its own functions; `null` while PHP starts.
+    pub linking: Option<LinkingStatus>,
+    /// What workers share beside requests.
+    pub shared: SharedStatus,
+    /// How the sampler fares; `null`: there is none.
+    pub profile: Option<ProfileStatus>,
+    /// Of all generations.
+    pub workers: Vec<WorkerStatus>,
+    /// The processes of `[[console]]`, and places where one is to be.
+    pub consoles: Vec<ConsoleStatus>,
+}
+
+/// The sampler.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProfileStatus {
+    /// Looks per second at each busy worker; 0: it only looks at slow requests.
+    pub hertz: u32,
+    /// Looks so far.
+    pub samples_total: u64,
+    /// Of them, those at stacks that changed too fast to be read.
+    pub torn_total: u64,
+    /// CPU time that it has used.
+    pub cpu_seconds: f64,
+    /// Minutes of profiles that a disk was too slow for.
+    pub minutes_lost_total: u64,
+    /// Why stacks cannot be read; empty if they can.
+    pub trouble: String,
+}
+
+/// What the front counts.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FrontStatus {
+    /// Requests that wait for a worker.
+    pub queue_depth: u64,
+    /// Requests without a complete answer.
+    pub in_flight: u64,
+    /// Open connections.
+    pub connections: u64,
+    /// Requests whose head was parsed.
+    pub requests_total: u64,
+    /// Answers with a status of 500 or above.
+    pub responses_5xx_total: u64,
+    /// Requests that found no worker in time.
+    pub rejected_total: u64,
+    /// Requests without an answer in time.
+    pub timeouts_total: u64,
+    /// Scripts that went on too long after their answer.
+    pub after_timeouts_total: u64,
+    /// Answers that went out compressed.
+    pub compressed_total: u64,
+    /// Answers that went out as they were because too many others were being compressed.
+    pub compressions_skipped_total: u64,
+    /// Scripts that were killed because they ran on past their time.
+    pub overrun_kills_total: u64,
+    /// Of the rejected requests, how many for which reason.
+    pub rejected_reasons: BTreeMap<String, u64>,
+    /// Connections that were turned away.
+    pub connections_refused_total: u64,
+    /// Requests run again because a worker died.
+    pub retries_total: u64,
+    /// Requests that a bug of the server has ended.
+    pub panics_total: u64,
+}
+
+/// What the application's boot came to, and what returning to it costs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ImageStatus {
+    /// `shared`, `resident`, `worker` or `script`.
+    pub mode: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Its ranges of memory.
+    pub regions: u64,
+    /// Whether all workers have the same.
+    pub shared: bool,
+    /// How long the boot took.
+    pub boot_ms: f64,
+    /// Of the worker with most.
+    pub hot_pages: u32,
+    /// Returns to the image.
+    pub rollbacks_total: u64,
+    /// How long they took together.
+    pub rollback_us_total: f64,
+    /// Rollbacks that searched memory for written pages.
+    pub searches_total: u64,
+    /// Half of them took no longer.
+    pub rollback_us_p50: f64,
+    /// 99 of 100 took no longer.
+    pub rollback_us_p99: f64,
+    /// Workers that left for a fresh one.
+    pub refork_total: u64,
+    /// Why they did.
+    pub refork_reasons: BTreeMap<String, u64>,
+    /// What the boot has left open.
+    pub findings: Vec<ImageFinding>,
+}
+
+/// Whether PHP's code was linked anew in memory.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LinkingStatus {
+    /// `direct`, `off` or `refused`.
+    pub state: String,
+    /// Why not.
+    pub why: String,
+    /// Libraries whose code was changed.
+    pub libraries: u64,
+    /// Calls that are direct.
+    pub calls: u64,
+    /// Loads of an address that need no table.
+    pub loads: u64,
+    /// Calls that go by way of the table.
+    pub left: u64,
+}
+
+/// What stands against sharing the booted application or rolling it back.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ImageFinding {
+    /// What kind of thing.
+    pub kind: String,
+    /// What the server does about it.
+    pub action: String,
+    /// The thing.
+    pub what: String,
+    /// The line that opened it.
+    #[serde(rename = "where")]
+    pub place: String,
+    /// What a person can do about it.
+    pub advice: String,
+}
+
+/// How many workers of a kind there are, and why.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ScalingStatus {
+    /// `any` or `scripts`.
+    pub kind: String,
+    /// The least.
+    pub min: u64,
+    /// The most.
+    pub max: u64,
+    /// How many there are to be now.
+    pub workers: u64,
+    /// Requests that wait for one of them.
+    pub queued: u64,
+    /// Why there are not more, or fewer: one word.
+    pub reason: String,
+    /// The same for people.
+    pub text: String,
+    /// Cores that the workers wanted when requests waited last.
+    pub cores_wanted: f64,
+    /// Cores that there are.
+    pub cores: u64,
+    /// Bytes of their own, estimated; 0: nobody has looked yet.
+    pub own_bytes: u64,
+}
+
+/// One worker process of a generation.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WorkerStatus {
+    /// Its process.
+    pub pid: i32,
+    /// Its place among the workers, which its successor has after it.
+    pub cell: usize,
+    /// `idle`, `busy`, `booting`, `starting`, `held`, `leaving`.
+    pub state: String,
+    /// How it runs requests.
+    pub model: String,
+    /// How many it has run.
+    pub requests: u64,
+    /// Returns to the image.
+    pub rollbacks: u64,
+    /// Pages that one of them copies.
+    pub hot_pages: u32,
+    /// Resident memory, shared pages included.
+    pub rss_bytes: u64,
+    /// CPU that the process has used, its boot or fork included.
+    pub cpu_seconds: f64,
+    /// Since its fork.
+    pub age_seconds: f64,
+    /// Which application it runs.
+    pub generation: u64,
+}
+
+/// One process of a `[[console]]`, or the room that one has left.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ConsoleStatus {
+    /// As the settings call it.
+    pub name: String,
+    /// 0: there is no process.
+    pub pid: i32,
+    /// What it does.
+    pub state: String,
+    /// How often it was started again.
+    pub restarts: u64,
+    /// Resident memory.
+    pub rss_bytes: u64,
+    /// Since its start.
+    pub age_seconds: f64,
+}
+
+impl Status {
+    /// How many workers are in each state, in the order in which a worker goes through them.
+    #[must_use]
+    pub fn by_state(&self) -> Vec<(&str, u64)> {
+        const ORDER: [&str; 6] = ["idle", "busy", "booting", "starting", "held", "leaving"];
+        let mut states: Vec<(&str, u64)> = Vec::new();
+        for worker in &self.workers {
+            match states.iter_mut().find(|(state, _)| *state == worker.state) {
+                Some((_, n)) => *n += 1,
+                None => states.push((&worker.state, 1)),
+            }
+        }
+        let place = |state: &str| ORDER.iter().position(|s| *s == state).unwrap_or(ORDER.len());
+        states.sort_by_key(|(state, _)| place(state));
+        states
+    }
+
+    /// Workers in one state.
+    #[must_use]
+    pub fn in_state(&self, state: &str) -> usize {
+        self.workers.iter().filter(|w| w.state == state).count()
+    }
+
+    /// Of all workers together; what they share is counted for each of them.
+    #[must_use]
+    pub fn rss_bytes(&self) -> u64 {
+        self.workers.iter().map(|w| w.rss_bytes).sum()
+    }
+
+    /// Lines of all logs that were lost.
+    #[must_use]
+    pub fn lines_lost(&self) -> u64 {
+        self.log_lines_lost_total
+            .saturating_add(self.access_log_lines_lost_total)
+            .saturating_add(self.slow_log_lines_lost_total)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Status;
+    use serde_json::json;
+
+    #[test]
+    fn what_another_version_leaves_out_or_adds_does_no_harm() {
+        let said = json!({"pid": 7, "in_flight": 3, "new": [],
+            "workers": [{"state": "busy"}, {"state": "idle"}]});
+        let status: Status = serde_json::from_value(said).unwrap();
+        assert_eq!((status.pid, status.front.in_flight), (7, 3));
+        assert_eq!(status.by_state(), [("idle", 1), ("busy", 1)]);
+        assert!(status.image.is_none());
+    }
+}

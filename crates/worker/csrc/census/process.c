@@ -1,0 +1,250 @@
+/* Settings that the process and its extensions keep, and what the process holds of the kernel. */
+#define _GNU_SOURCE
+#include "census/process.h"
+#include "outside/descriptor.h"
+#include "sapi/sapi.h"
+#include <ext/json/php_json.h>
+#include <zend_smart_str.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { NAME_BYTES = 64, LINE_BYTES = 4096, VARIABLES_MAX = 4096, LINES_MAX = 65536 };
+
+static void setting(census_walk *w, const char *name, const char *text) {
+    census_node n = {.kind = CENSUS_SETTING, .key = samovar_census_text(name)};
+    n.text = samovar_census_text(text);
+    samovar_walk_fact(w, &n);
+}
+
+/* ---- asked by functions of PHP ------------------------------------------------------------- */
+
+/* Each only tells, called without arguments. */
+static const char *const QUESTIONS[] = {"date_default_timezone_get",
+                                        "mb_internal_encoding",
+                                        "mb_regex_encoding",
+                                        "mb_language",
+                                        "mb_substitute_character",
+                                        "mb_detect_order",
+                                        "mb_http_output",
+                                        "mb_regex_set_options",
+                                        "libxml_use_internal_errors",
+                                        "libxml_get_errors",
+                                        "locale_get_default",
+                                        "iconv_get_encoding",
+                                        "get_include_path",
+                                        "session_name",
+                                        "session_save_path",
+                                        "session_module_name",
+                                        "session_cache_limiter",
+                                        "session_get_cookie_params",
+                                        "pcntl_async_signals",
+                                        "gc_enabled",
+                                        "ignore_user_abort",
+                                        "libxml_get_external_entity_loader"};
+
+static void ask(census_walk *w, const char *function) {
+    if (!zend_hash_str_exists(EG(function_table), function, strlen(function))) {
+        return;
+    }
+    zval name, answer;
+    smart_str json = {0};
+    ZVAL_UNDEF(&answer);
+    ZVAL_STRING(&name, function);
+    const int heard = EG(error_reporting);
+    EG(error_reporting) = 0;
+    call_user_function(NULL, NULL, &name, &answer, 0, NULL);
+    EG(error_reporting) = heard;
+    if (!EG(exception)) {
+        php_json_encode_ex(&json, &answer, PHP_JSON_PARTIAL_OUTPUT_ON_ERROR, 8);
+    }
+    if (EG(exception)) {
+        zend_clear_exception();
+    }
+    smart_str_0(&json);
+    if (json.s) {
+        census_node n = {.kind = CENSUS_SETTING, .key = samovar_census_text(function)};
+        n.text = samovar_census_string(json.s);
+        n.count = Z_TYPE(answer) == IS_ARRAY ? zend_hash_num_elements(Z_ARRVAL(answer)) : 0;
+        samovar_walk_fact(w, &n);
+    }
+    smart_str_free(&json);
+    zval_ptr_dtor(&answer);
+    zval_ptr_dtor(&name);
+}
+
+/* ---- asked by libc and by the kernel ------------------------------------------------------- */
+
+static void add_locale(census_walk *w) {
+    static const struct {
+        int category;
+        const char *name;
+    } categories[] = {{LC_CTYPE, "locale (LC_CTYPE)"},       {LC_NUMERIC, "locale (LC_NUMERIC)"},
+                      {LC_TIME, "locale (LC_TIME)"},         {LC_COLLATE, "locale (LC_COLLATE)"},
+                      {LC_MONETARY, "locale (LC_MONETARY)"}, {LC_MESSAGES, "locale (LC_MESSAGES)"}};
+    for (size_t i = 0; i < sizeof categories / sizeof categories[0]; i++) {
+        const char *now = setlocale(categories[i].category, NULL);
+        setting(w, categories[i].name, now ? now : "?");
+    }
+}
+
+static void add_signals(census_walk *w) {
+    char name[NAME_BYTES];
+    for (int n = 1; n < SIGRTMIN; n++) {
+        struct sigaction now;
+        if (sigaction(n, NULL, &now) == 0) {
+            snprintf(name, sizeof name, "signal %d", n);
+            setting(w, name,
+                    now.sa_handler == SIG_DFL   ? "default"
+                    : now.sa_handler == SIG_IGN ? "ignored"
+                                                : "handled");
+        }
+    }
+    uint64_t mask = 0;
+    char text[NAME_BYTES];
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, sizeof mask);
+    snprintf(text, sizeof text, "%#llx", (unsigned long long)mask);
+    setting(w, "blocked signals", text);
+}
+
+static void add_limits(census_walk *w) {
+    static const struct {
+        int resource;
+        const char *name;
+    } limits[] = {{RLIMIT_NOFILE, "limit of open files"},
+                  {RLIMIT_CORE, "limit of core files"},
+                  {RLIMIT_AS, "limit of address space"},
+                  {RLIMIT_CPU, "limit of CPU time"}};
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        struct rlimit now;
+        char text[NAME_BYTES];
+        if (getrlimit(limits[i].resource, &now) == 0) {
+            snprintf(text, sizeof text, "%llu of %llu", (unsigned long long)now.rlim_cur,
+                     (unsigned long long)now.rlim_max);
+            setting(w, limits[i].name, text);
+        }
+    }
+}
+
+static void add_identity(census_walk *w) {
+    char text[NAME_BYTES], folder[LINE_BYTES];
+    snprintf(text, sizeof text, "uid %u %u gid %u %u", getuid(), geteuid(), getgid(), getegid());
+    setting(w, "user and group", text);
+    const long mask = syscall(SYS_umask, 077);
+    syscall(SYS_umask, mask);
+    snprintf(text, sizeof text, "%04lo", (unsigned long)mask);
+    setting(w, "umask", text);
+    setting(w, "working directory", getcwd(folder, sizeof folder) ? folder : "?");
+    snprintf(text, sizeof text, "%ld", syscall(SYS_getpriority, PRIO_PROCESS, 0));
+    setting(w, "priority", text);
+    struct itimerval timer = {0};
+    getitimer(ITIMER_REAL, &timer);
+    setting(w, "alarm", timerisset(&timer.it_value) ? "set" : "none");
+}
+
+static void add_environment(census_walk *w) {
+    for (uint32_t i = 0; environ && environ[i] && i < VARIABLES_MAX; i++) {
+        const char *equals = strchr(environ[i], '=');
+        if (equals) {
+            census_node n = {.kind = CENSUS_ENVIRONMENT};
+            n.key = (census_text){environ[i], (size_t)(equals - environ[i])};
+            n.text = samovar_census_text(equals + 1);
+            samovar_walk_fact(w, &n);
+        }
+    }
+}
+
+void samovar_census_process(census_walk *w) {
+    for (size_t i = 0; i < sizeof QUESTIONS / sizeof QUESTIONS[0]; i++) {
+        ask(w, QUESTIONS[i]);
+    }
+    add_locale(w);
+    add_signals(w);
+    add_limits(w);
+    add_identity(w);
+    add_environment(w);
+}
+
+/* ---- of the kernel ------------------------------------------------------------------------- */
+
+typedef struct {
+    census_walk *walk;
+    int own;
+} descriptor_visit;
+
+static void add_descriptor(int fd, void *data) {
+    const descriptor_visit *visit = data;
+    char name[DESCRIPTOR_TEXT], number[NAME_BYTES];
+    if (fd == visit->own) {
+        return;
+    }
+    samovar_descriptor_name(fd, name);
+    snprintf(number, sizeof number, "%d", fd);
+    census_node n = {.kind = CENSUS_DESCRIPTOR, .key = samovar_census_text(number)};
+    n.text = samovar_census_text(name);
+    samovar_walk_fact(visit->walk, &n);
+}
+
+/* Files that are mapped and can be written to, or are data: not the code of libraries. */
+static void add_mapping(census_walk *w, char *line) {
+    unsigned long from, to, inode;
+    char flags[8], *path = strchr(line, '/');
+    if (sscanf(line, "%lx-%lx %7s %*x %*s %lu", &from, &to, flags, &inode) != 4 || !path ||
+        inode == 0) {
+        return;
+    }
+    census_node n = {.kind = CENSUS_MAPPING, .key = samovar_census_text(path), .bytes = to - from};
+    n.text = samovar_census_text(flags);
+    samovar_walk_fact(w, &n);
+}
+
+static void add_mappings(census_walk *w) {
+    static char buffer[LINE_BYTES];
+    const int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    size_t have = 0;
+    ssize_t n;
+    while (file >= 0 && (n = read(file, buffer + have, sizeof buffer - 1 - have)) > 0) {
+        have += (size_t)n;
+        buffer[have] = 0;
+        char *line = buffer, *end;
+        for (int i = 0; i < LINES_MAX && (end = strchr(line, '\n')); i++, line = end + 1) {
+            *end = 0;
+            add_mapping(w, line);
+        }
+        have -= (size_t)(line - buffer);
+        memmove(buffer, line, have);
+        have = have < sizeof buffer - 1 ? have : 0; /* A line that is too long says nothing. */
+    }
+    if (file >= 0) {
+        close(file);
+    }
+}
+
+static void add_children(census_walk *w) {
+    char text[LINE_BYTES], path[NAME_BYTES];
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t len = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (file >= 0) {
+        close(file);
+    }
+    text[len > 0 ? len : 0] = 0;
+    char *rest = NULL;
+    for (char *pid = strtok_r(text, " ", &rest); pid; pid = strtok_r(NULL, " ", &rest)) {
+        census_node n = {.kind = CENSUS_CHILD, .key = samovar_census_text(pid)};
+        samovar_walk_fact(w, &n);
+    }
+}
+
+void samovar_census_outside(census_walk *w, int own) {
+    descriptor_visit visit = {w, own};
+    samovar_for_each_descriptor(add_descriptor, &visit);
+    add_mappings(w);
+    add_children(w);
+}

@@ -1,0 +1,152 @@
+/* When a resident worker's heap has grown by a step, and there is nothing else to do, all its
+ * containers are counted; when it has grown by another, again: what has grown in between is named
+ * in the log. Long before the heap is as large as it may be. */
+#include "census/watch.h"
+#include "boundary.h"
+#include "census/declared.h"
+#include "census/tally.h"
+#include "sapi/sapi.h"
+#include <limits.h>
+#include <time.h>
+
+enum {
+    STEPS = 8, /* of limits.growth_bytes_max */
+    STEP_BYTES_MIN = 1 << 20,
+    REPORTS_MAX = 5,   /* of one worker */
+    IDLE_MS_MIN = 900, /* it looks again each second: a look after that found nothing waiting */
+    STEPS_UNASKED = 3, /* a worker that is never idle is asked all the same */
+    MESSAGE_BYTES = 1024
+};
+
+static struct {
+    size_t mark; /* the heap at the last census */
+    uint64_t requests, requests_at_mark;
+    uint64_t waits_since_ms; /* 0: it has not looked since the last request */
+    uint32_t reports;
+    bool wanted, due, off;
+} watch = {.off = true};
+
+static size_t step(void) {
+    const size_t step = samovar_settings->growth_bytes_max / STEPS;
+    return step > STEP_BYTES_MIN ? step : STEP_BYTES_MIN;
+}
+
+void samovar_watch_begin(void) {
+    watch.off = false;
+    watch.mark = zend_memory_usage(0);
+    watch.requests = watch.requests_at_mark = 0;
+}
+
+void samovar_watch_end(void) {
+    watch.off = true;
+    watch.due = false;
+}
+
+static uint64_t now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+bool samovar_watch_is_due(void) {
+    if (watch.off || !watch.wanted) {
+        return false;
+    }
+    const uint64_t now = now_ms();
+    if (watch.waits_since_ms == 0) {
+        watch.waits_since_ms = now;
+    }
+    watch.due = now - watch.waits_since_ms >= IDLE_MS_MIN;
+    return watch.due;
+}
+
+bool samovar_idle_asked(void) {
+    return watch.due;
+}
+
+/* ---- the log ------------------------------------------------------------------------------- */
+
+static void add_place(char *to, size_t room, const grower *g) {
+    if (!g->file_len || (g->kind != CENSUS_STATIC_PROPERTY && g->kind != CENSUS_STATIC_VARIABLE)) {
+        to[0] = 0;
+        return;
+    }
+    char file[PATH_MAX];
+    snprintf(file, sizeof file, "%.*s", (int)g->file_len, g->file);
+    /* Of the root: what stands below has no declaration of its own. */
+    char root[GROWER_NAME];
+    snprintf(root, sizeof root, "%s", g->name);
+    char *variable = strrchr(root, '$');
+    if (variable) {
+        variable[strcspn(variable, "[->")] = 0;
+    }
+    snprintf(to, room, ", declared in %s:%u", file,
+             samovar_declared_line(file, root, g->line, g->line_end));
+}
+
+static void report(const grower *g, uint64_t requests) {
+    char place[PATH_MAX + 64], message[MESSAGE_BYTES + sizeof place];
+    const double each = (double)g->grown / (double)requests;
+    add_place(place, sizeof place, g);
+    const int len =
+        snprintf(message, sizeof message,
+                 "PHP Samovar: the memory of this worker grows: %s +%u %s in %llu requests "
+                 "(%.3g per request, %llu B each)%s",
+                 g->name, g->grown, g->unit, (unsigned long long)requests, each,
+                 (unsigned long long)(g->grown ? g->bytes / g->grown : 0), place);
+    const samovar_event event = {
+        .level = "warn",
+        .message = message,
+        .message_len = (size_t)len < sizeof message ? (size_t)len : sizeof message - 1,
+        .context = "",
+        .request_id = "",
+    };
+    samovar_log_event(&event);
+}
+
+/* ---- the census ---------------------------------------------------------------------------- */
+
+/* Garbage is no growth, unless the application keeps it. */
+static bool has_grown(void) {
+    samovar_census_collect();
+    return zend_memory_usage(0) > watch.mark + step();
+}
+
+static void count(const census_waiting *waiting) {
+    grower growers[GROWERS_MAX];
+    watch.wanted = watch.due = false;
+    if (!has_grown()) {
+        return;
+    }
+    const uint64_t requests = watch.requests - watch.requests_at_mark;
+    const uint32_t found = samovar_tally(waiting, growers);
+    for (uint32_t i = 0; i < found && requests > 0; i++) {
+        /* What is not the greatest by far is not the one. */
+        if (i == 0 || growers[i].bytes * GROWERS_MAX > growers[0].bytes) {
+            report(&growers[i], requests);
+        }
+    }
+    watch.reports += found > 0;
+    watch.off = watch.reports == REPORTS_MAX;
+    watch.mark = zend_memory_usage(0);
+    watch.requests_at_mark = watch.requests;
+}
+
+void samovar_watch_request(const census_waiting *waiting) {
+    if (watch.off) {
+        return;
+    }
+    watch.requests++;
+    watch.waits_since_ms = 0;
+    const size_t usage = zend_memory_usage(0);
+    watch.wanted = usage > watch.mark + step();
+    if (usage > watch.mark + step() * STEPS_UNASKED) {
+        count(waiting);
+    }
+}
+
+void samovar_watch_idle(const census_waiting *waiting) {
+    if (watch.due) {
+        count(waiting);
+    }
+}

@@ -1,0 +1,426 @@
+/* Samovar\Cache: values that all workers share for a while. */
+#include "functions/shared.h"
+#include <zend_exceptions.h>
+#include <zend_smart_str.h>
+#include <ext/standard/php_var.h>
+#include "functions/arginfo/cache.h"
+
+/* Longest wait for another request that makes a value; then this one makes it, too. */
+static const double MAKE_WAIT_SECONDS_MAX = 30;
+
+typedef struct {
+    uint32_t cache;
+    zend_object std;
+} cache_object;
+
+static zend_object_handlers object_handlers;
+
+static uint32_t cache_of(const zval *object) {
+    const char *std = (const char *)Z_OBJ_P(object);
+    return ((const cache_object *)(std - XtOffsetOf(cache_object, std)))->cache;
+}
+
+static zend_object *create(zend_class_entry *type) {
+    cache_object *o = zend_object_alloc(sizeof *o, type);
+    zend_object_std_init(&o->std, type);
+    o->std.handlers = &object_handlers;
+    o->cache = UINT32_MAX;
+    return &o->std;
+}
+
+static ZEND_METHOD(Samovar_Cache, __construct) {
+    zend_string *name;
+    zend_long bytes = 4194304;
+    ZEND_PARSE_PARAMETERS_START(1, 2)
+    Z_PARAM_STR(name)
+    Z_PARAM_OPTIONAL
+    Z_PARAM_LONG(bytes)
+    ZEND_PARSE_PARAMETERS_END();
+    const int64_t opened = samovar_cache_open(ZSTR_VAL(name), ZSTR_LEN(name), bytes);
+    if (opened < 0) {
+        samovar_throw_problem();
+        RETURN_THROWS();
+    }
+    char *std = (char *)Z_OBJ_P(ZEND_THIS);
+    ((cache_object *)(std - XtOffsetOf(cache_object, std)))->cache = (uint32_t)opened;
+}
+
+/* ---- values -------------------------------------------------------------------------------- */
+
+/* What a value is stored as: its own bytes where it has them, else those of `number` or `text`. */
+typedef struct {
+    int kind;
+    const char *bytes;
+    size_t len;
+    union {
+        zend_long integer;
+        double real;
+    } number;
+    smart_str text;
+} stored;
+
+static void serialize(stored *s, zval *value) {
+    php_serialize_data_t state;
+    PHP_VAR_SERIALIZE_INIT(state);
+    php_var_serialize(&s->text, value, &state);
+    PHP_VAR_SERIALIZE_DESTROY(state);
+    s->kind = SAMOVAR_CACHED_SERIALIZED;
+    s->bytes = s->text.s ? ZSTR_VAL(s->text.s) : "";
+    s->len = s->text.s ? ZSTR_LEN(s->text.s) : 0;
+}
+
+/* False: there is an exception. */
+static bool store_as(stored *s, zval *value) {
+    memset(s, 0, sizeof *s);
+    ZVAL_DEREF(value);
+    switch (Z_TYPE_P(value)) {
+    case IS_STRING:
+        s->kind = SAMOVAR_CACHED_STRING;
+        s->bytes = Z_STRVAL_P(value);
+        s->len = Z_STRLEN_P(value);
+        return true;
+    case IS_LONG:
+        s->kind = SAMOVAR_CACHED_INT;
+        s->number.integer = Z_LVAL_P(value);
+        s->bytes = (const char *)&s->number;
+        s->len = sizeof s->number.integer;
+        return true;
+    case IS_DOUBLE:
+        s->kind = SAMOVAR_CACHED_FLOAT;
+        s->number.real = Z_DVAL_P(value);
+        s->bytes = (const char *)&s->number;
+        s->len = sizeof s->number.real;
+        return true;
+    case IS_TRUE:
+        s->kind = SAMOVAR_CACHED_TRUE;
+        return true;
+    case IS_FALSE:
+        s->kind = SAMOVAR_CACHED_FALSE;
+        return true;
+    case IS_NULL:
+        s->kind = SAMOVAR_CACHED_NULL;
+        return true;
+    default:
+        serialize(s, value);
+        return !EG(exception);
+    }
+}
+
+/* The value that was found last. What is unserialized may use this cache meanwhile: it is a copy.
+ */
+static void fetch(uint32_t cache, int kind, zval *to) {
+    size_t len;
+    const char *bytes = samovar_cache_value(cache, &len);
+    zend_long integer = 0;
+    double real = 0;
+    switch (kind) {
+    case SAMOVAR_CACHED_STRING:
+        ZVAL_STRINGL_FAST(to, bytes, len);
+        return;
+    case SAMOVAR_CACHED_INT:
+        memcpy(&integer, bytes, MIN(len, sizeof integer));
+        ZVAL_LONG(to, integer);
+        return;
+    case SAMOVAR_CACHED_FLOAT:
+        memcpy(&real, bytes, MIN(len, sizeof real));
+        ZVAL_DOUBLE(to, real);
+        return;
+    case SAMOVAR_CACHED_TRUE:
+    case SAMOVAR_CACHED_FALSE:
+        ZVAL_BOOL(to, kind == SAMOVAR_CACHED_TRUE);
+        return;
+    case SAMOVAR_CACHED_SERIALIZED: {
+        zend_string *copy = zend_string_init(bytes, len, 0);
+        ZVAL_FALSE(to);
+        php_unserialize_with_options(to, ZSTR_VAL(copy), ZSTR_LEN(copy), NULL, "unserialize");
+        zend_string_release(copy);
+        return;
+    }
+    default:
+        ZVAL_NULL(to);
+    }
+}
+
+/* ---- methods ------------------------------------------------------------------------------- */
+
+static ZEND_METHOD(Samovar_Cache, get) {
+    zend_string *key;
+    zval *otherwise = NULL;
+    int kind;
+    ZEND_PARSE_PARAMETERS_START(1, 2)
+    Z_PARAM_STR(key)
+    Z_PARAM_OPTIONAL
+    Z_PARAM_ZVAL(otherwise)
+    ZEND_PARSE_PARAMETERS_END();
+    const uint32_t cache = cache_of(ZEND_THIS);
+    const int found = samovar_cache_get(cache, ZSTR_VAL(key), ZSTR_LEN(key), &kind);
+    if (found < 0) {
+        samovar_throw_problem();
+        RETURN_THROWS();
+    }
+    if (found == SAMOVAR_CACHE_FRESH) {
+        fetch(cache, kind, return_value);
+    } else if (otherwise) {
+        RETURN_COPY_DEREF(otherwise);
+    }
+}
+
+/* 1: stored; 0: not; -1: there is an exception. */
+static int store(uint32_t cache, const zend_string *key, zval *value, samovar_cached *item) {
+    stored as;
+    int done = -1;
+    if (store_as(&as, value)) {
+        item->kind = as.kind;
+        item->value = as.bytes;
+        item->len = as.len;
+        done = samovar_cache_set(cache, ZSTR_VAL(key), ZSTR_LEN(key), item);
+        if (done < 0) {
+            samovar_throw_problem();
+        }
+    }
+    smart_str_free(&as.text);
+    return done;
+}
+
+/* A value that is over before it begins is no value. */
+static bool is_over(bool is_forever, double ttl) {
+    return !is_forever && !(ttl > 0);
+}
+
+static void set(INTERNAL_FUNCTION_PARAMETERS, int condition) {
+    zend_string *key;
+    zval *value;
+    double ttl = 0;
+    bool is_forever = true;
+    ZEND_PARSE_PARAMETERS_START(2, 3)
+    Z_PARAM_STR(key)
+    Z_PARAM_ZVAL(value)
+    Z_PARAM_OPTIONAL
+    Z_PARAM_DOUBLE_OR_NULL(ttl, is_forever)
+    ZEND_PARSE_PARAMETERS_END();
+    const uint32_t cache = cache_of(ZEND_THIS);
+    if (is_over(is_forever, ttl) && condition == SAMOVAR_CACHE_ALWAYS) {
+        if (samovar_cache_delete(cache, ZSTR_VAL(key), ZSTR_LEN(key)) < 0) {
+            samovar_throw_problem();
+            RETURN_THROWS();
+        }
+        RETURN_TRUE;
+    }
+    if (is_over(is_forever, ttl)) {
+        zend_argument_value_error(3, "must be greater than 0");
+        RETURN_THROWS();
+    }
+    samovar_cached item = {.fresh = is_forever ? 0 : ttl, .condition = condition};
+    const int done = store(cache, key, value, &item);
+    if (done < 0) {
+        RETURN_THROWS();
+    }
+    RETURN_BOOL(done);
+}
+
+static ZEND_METHOD(Samovar_Cache, set) {
+    set(INTERNAL_FUNCTION_PARAM_PASSTHRU, SAMOVAR_CACHE_ALWAYS);
+}
+
+static ZEND_METHOD(Samovar_Cache, add) {
+    set(INTERNAL_FUNCTION_PARAM_PASSTHRU, SAMOVAR_CACHE_ABSENT);
+}
+
+static ZEND_METHOD(Samovar_Cache, replace) {
+    zend_string *key;
+    zval *expected, *value;
+    double ttl = 0;
+    bool is_forever = true;
+    ZEND_PARSE_PARAMETERS_START(3, 4)
+    Z_PARAM_STR(key)
+    Z_PARAM_ZVAL(expected)
+    Z_PARAM_ZVAL(value)
+    Z_PARAM_OPTIONAL
+    Z_PARAM_DOUBLE_OR_NULL(ttl, is_forever)
+    ZEND_PARSE_PARAMETERS_END();
+    ZVAL_DEREF(expected);
+    ZVAL_DEREF(value);
+    const int type = Z_TYPE_P(expected);
+    if ((type != IS_STRING && type != IS_LONG) || Z_TYPE_P(value) != type) {
+        zend_type_error("Samovar\\Cache::replace(): $expected and $value must be both strings or "
+                        "both int, %s and %s given",
+                        zend_zval_type_name(expected), zend_zval_type_name(value));
+        RETURN_THROWS();
+    }
+    if (is_over(is_forever, ttl)) {
+        zend_argument_value_error(4, "must be greater than 0");
+        RETURN_THROWS();
+    }
+    stored before;
+    store_as(&before, expected);
+    samovar_cached item = {.fresh = is_forever ? 0 : ttl,
+                           .condition = SAMOVAR_CACHE_EQUALS,
+                           .expected = before.bytes,
+                           .expected_len = before.len};
+    const int done = store(cache_of(ZEND_THIS), key, value, &item);
+    if (done < 0) {
+        RETURN_THROWS();
+    }
+    RETURN_BOOL(done);
+}
+
+static ZEND_METHOD(Samovar_Cache, has) {
+    zend_string *key;
+    int kind;
+    ZEND_PARSE_PARAMETERS_START(1, 1)
+    Z_PARAM_STR(key)
+    ZEND_PARSE_PARAMETERS_END();
+    const int found = samovar_cache_get(cache_of(ZEND_THIS), ZSTR_VAL(key), ZSTR_LEN(key), &kind);
+    if (found < 0) {
+        samovar_throw_problem();
+        RETURN_THROWS();
+    }
+    RETURN_BOOL(found == SAMOVAR_CACHE_FRESH);
+}
+
+static ZEND_METHOD(Samovar_Cache, delete) {
+    zend_string *key;
+    ZEND_PARSE_PARAMETERS_START(1, 1)
+    Z_PARAM_STR(key)
+    ZEND_PARSE_PARAMETERS_END();
+    const int done = samovar_cache_delete(cache_of(ZEND_THIS), ZSTR_VAL(key), ZSTR_LEN(key));
+    if (done < 0) {
+        samovar_throw_problem();
+        RETURN_THROWS();
+    }
+    RETURN_BOOL(done);
+}
+
+static ZEND_METHOD(Samovar_Cache, clear) {
+    ZEND_PARSE_PARAMETERS_NONE();
+    if (samovar_cache_clear(cache_of(ZEND_THIS)) < 0) {
+        samovar_throw_problem();
+    }
+}
+
+static ZEND_METHOD(Samovar_Cache, increment) {
+    zend_string *key;
+    zend_long by = 1;
+    double ttl = 0;
+    bool is_forever = true;
+    int64_t sum = 0;
+    ZEND_PARSE_PARAMETERS_START(1, 3)
+    Z_PARAM_STR(key)
+    Z_PARAM_OPTIONAL
+    Z_PARAM_LONG(by)
+    Z_PARAM_DOUBLE_OR_NULL(ttl, is_forever)
+    ZEND_PARSE_PARAMETERS_END();
+    if (is_over(is_forever, ttl)) {
+        zend_argument_value_error(3, "must be greater than 0");
+        RETURN_THROWS();
+    }
+    const int done = samovar_cache_add(cache_of(ZEND_THIS), ZSTR_VAL(key), ZSTR_LEN(key), by,
+                                       is_forever ? 0 : ttl, &sum);
+    if (done < 0) {
+        samovar_throw_problem();
+        RETURN_THROWS();
+    }
+    if (done == 0) {
+        zend_type_error("The value of `%s` is no int, or the sum would be none", ZSTR_VAL(key));
+        RETURN_THROWS();
+    }
+    RETURN_LONG(sum);
+}
+
+/* ---- remember ------------------------------------------------------------------------------ */
+
+typedef struct {
+    uint32_t cache;
+    zend_string *key;
+    double fresh, stale;
+    bool is_over;
+} remembered;
+
+/* Makes the value; an exception, or what ends the request, leaves the next maker to make it. */
+static void make(const remembered *r, zend_fcall_info *info, zend_fcall_info_cache *call,
+                 zval *to) {
+    info->retval = to;
+    zend_call_function(info, call);
+    if (!EG(exception) && !r->is_over && Z_TYPE_P(to) != IS_UNDEF) {
+        samovar_cached item = {.fresh = r->fresh, .stale = r->stale};
+        store(r->cache, r->key, to, &item);
+    }
+}
+
+/* Whether the value is there, or an old one that will do while another is made. */
+static bool look(const remembered *r, bool may_be_stale, zval *to) {
+    int kind;
+    const int found = samovar_cache_get(r->cache, ZSTR_VAL(r->key), ZSTR_LEN(r->key), &kind);
+    if (found < 0) {
+        samovar_throw_problem();
+    } else if (found == SAMOVAR_CACHE_FRESH || (found == SAMOVAR_CACHE_STALE && may_be_stale)) {
+        fetch(r->cache, kind, to);
+        return true;
+    }
+    return false;
+}
+
+/* Waits until it is this request's turn to make the value. False: it is there meanwhile, or there
+ * is an exception. */
+static bool is_to_make(const remembered *r, int *turn, zval *to) {
+    if (look(r, false, to) || EG(exception)) {
+        return false;
+    }
+    for (;;) {
+        *turn = samovar_cache_make(r->cache, ZSTR_VAL(r->key), ZSTR_LEN(r->key));
+        if (*turn < 0) {
+            samovar_throw_problem();
+            return false;
+        }
+        /* Whoever has made it has made it before this request's turn came. */
+        if (look(r, *turn == SAMOVAR_MAKES_OTHER, to) || EG(exception)) {
+            if (*turn == SAMOVAR_MAKES_MINE) {
+                samovar_cache_made(r->cache, ZSTR_VAL(r->key), ZSTR_LEN(r->key));
+            }
+            return false;
+        }
+        if (*turn != SAMOVAR_MAKES_OTHER) {
+            return true;
+        }
+        const int woken =
+            samovar_cache_wait(r->cache, ZSTR_VAL(r->key), ZSTR_LEN(r->key), MAKE_WAIT_SECONDS_MAX);
+        if (woken < 0) {
+            samovar_throw_problem();
+            return false;
+        }
+        if (woken == 0) {
+            *turn = SAMOVAR_MAKES_UNKNOWN;
+            return true;
+        }
+    }
+}
+
+static ZEND_METHOD(Samovar_Cache, remember) {
+    remembered r = {.cache = cache_of(ZEND_THIS)};
+    bool is_forever = false;
+    zend_fcall_info info;
+    zend_fcall_info_cache call;
+    int turn = SAMOVAR_MAKES_UNKNOWN;
+    ZEND_PARSE_PARAMETERS_START(3, 4)
+    Z_PARAM_STR(r.key)
+    Z_PARAM_DOUBLE_OR_NULL(r.fresh, is_forever)
+    Z_PARAM_FUNC(info, call)
+    Z_PARAM_OPTIONAL
+    Z_PARAM_DOUBLE(r.stale)
+    ZEND_PARSE_PARAMETERS_END();
+    r.is_over = is_over(is_forever, r.fresh);
+    r.fresh = is_forever ? 0 : r.fresh;
+    if (!is_to_make(&r, &turn, return_value)) {
+        return;
+    }
+    make(&r, &info, &call, return_value);
+    if (turn == SAMOVAR_MAKES_MINE) {
+        samovar_cache_made(r.cache, ZSTR_VAL(r.key), ZSTR_LEN(r.key));
+    }
+}
+
+void samovar_cache_startup(void) {
+    samovar_shared_class("Samovar\\Cache", samovar_methods, &object_handlers,
+                         XtOffsetOf(cache_object, std))
+        ->create_object = create;
+}

@@ -1,0 +1,77 @@
+/* Functions of PHP itself that must tell us something when they are called. */
+#include "functions/wrapped.h"
+#include "rollback/reseed.h"
+#include "sapi/sapi.h"
+#include "sapi/variables.h"
+#include <ext/random/php_random.h>
+
+bool samovar_cwd_changed;
+bool samovar_filter_input_filled;
+
+enum { WRAPPED_MAX = 8 };
+static struct {
+    const zend_class_entry *scope;
+    const char *name;
+    zif_handler inner;
+} wrapped[WRAPPED_MAX];
+static int wrapped_count;
+
+static void call_inner(INTERNAL_FUNCTION_PARAMETERS) {
+    const zend_function *called = execute_data->func;
+    const char *name = ZSTR_VAL(called->common.function_name);
+    for (int i = 0; i < wrapped_count; i++) {
+        if (wrapped[i].scope == called->common.scope && strcmp(wrapped[i].name, name) == 0) {
+            wrapped[i].inner(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+            return;
+        }
+    }
+}
+
+/* The resident model puts the working directory back, but only after a request that changed it. */
+static ZEND_NAMED_FUNCTION(wrapped_chdir) {
+    samovar_cwd_changed = true;
+    call_inner(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+}
+
+static ZEND_NAMED_FUNCTION(wrapped_filter) {
+    if (!samovar_filter_input_filled && samovar_current) {
+        samovar_filter_input_filled = true;
+        samovar_fill_filter_input();
+    }
+    call_inner(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+}
+
+/* Engines with a seed of their own keep to it in every request; reseed.c leaves them alone. */
+static ZEND_NAMED_FUNCTION(wrapped_engine) {
+    if (ZEND_NUM_ARGS() > 0 && Z_TYPE_P(ZEND_CALL_ARG(execute_data, 1)) != IS_NULL) {
+        if (!samovar_seeded_engines) {
+            ALLOC_HASHTABLE(samovar_seeded_engines);
+            zend_hash_init(samovar_seeded_engines, 8, NULL, NULL, 0);
+        }
+        zval yes;
+        ZVAL_TRUE(&yes);
+        zend_hash_index_update(samovar_seeded_engines, Z_OBJ_HANDLE(EX(This)), &yes);
+    }
+    call_inner(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+}
+
+static void wrap(const zend_class_entry *scope, const char *name, zif_handler outer) {
+    const HashTable *table = scope ? &scope->function_table : CG(function_table);
+    zend_function *f = zend_hash_str_find_ptr(table, name, strlen(name));
+    if (f && f->type == ZEND_INTERNAL_FUNCTION && wrapped_count < WRAPPED_MAX) {
+        wrapped[wrapped_count].scope = scope;
+        wrapped[wrapped_count].name = name;
+        wrapped[wrapped_count++].inner = f->internal_function.handler;
+        f->internal_function.handler = outer;
+    }
+}
+
+void samovar_wrap_functions(void) {
+    wrap(NULL, "chdir", wrapped_chdir);
+    wrap(NULL, "filter_input", wrapped_filter);
+    wrap(NULL, "filter_input_array", wrapped_filter);
+    wrap(NULL, "filter_has_var", wrapped_filter);
+    wrap(random_ce_Random_Engine_Mt19937, "__construct", wrapped_engine);
+    wrap(random_ce_Random_Engine_PcgOneseq128XslRr64, "__construct", wrapped_engine);
+    wrap(random_ce_Random_Engine_Xoshiro256StarStar, "__construct", wrapped_engine);
+}

@@ -1,0 +1,157 @@
+/* take → finish: the ledger of one request is opened, and becomes the report that the front reads.
+ *
+ * Rust opens it when a request is taken and asks for the report before it finishes the slot
+ * (boundary.rs); between the two, what happens is noted where it happens. */
+#define _GNU_SOURCE
+#include "insight/ledger.h"
+#include "compat.h"
+#include "insight/report.h"
+#include <php.h>
+#include <SAPI.h>
+#include <php_main.h>
+#include <time.h>
+
+ledger_state *samovar_ledger;
+
+uint64_t samovar_now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* ---- Rust calls ---------------------------------------------------------------------------- */
+
+void samovar_ledger_install(void) {
+    samovar_ledger = samovar_shared_memory(sizeof *samovar_ledger);
+}
+
+void samovar_ledger_open(const samovar_head *head) {
+    ledger_state *l = samovar_ledger;
+    if (!l || !(head->flags & SAMOVAR_LEDGER)) {
+        return;
+    }
+    /* The tables' counts are their beginnings. */
+    l->is_open = true;
+    l->in_names = l->sleeps_known = false;
+    l->ending = ENDING_RETURNED;
+    l->dropped = l->wait_count = l->tag_count = l->timer_count = 0;
+    l->longest_ns = 0;
+    l->place.len = l->route.len = 0;
+    for (int i = 0; i < KNOWN_PEERS; i++) {
+        l->known[i].fd = -1;
+    }
+    samovar_watcher = samovar_waits_watch;
+}
+
+const uint8_t *samovar_ledger_close(size_t *len, samovar_ending *ending) {
+    ledger_state *l = samovar_ledger_now();
+    if (!l) {
+        return NULL;
+    }
+    if (samovar_watcher == samovar_waits_watch) {
+        samovar_watcher = NULL; /* Else tasks are in flight, after the answer's end. */
+    }
+    l->is_open = false;
+    *ending = l->ending;
+    *len = samovar_report_write(l);
+    return l->report;
+}
+
+void samovar_ledger_client(uint32_t times, uint64_t ns) {
+    ledger_state *l = samovar_ledger_now();
+    if (l) {
+        samovar_waits_add(l, WAIT_CLIENT, times, ns);
+    }
+}
+
+void samovar_ledger_forked(void) {
+    samovar_watcher = NULL;
+    samovar_ledger = NULL;
+}
+
+/* ---- what the application says ------------------------------------------------------------- */
+
+void samovar_ledger_route(const char *name, size_t len) {
+    ledger_state *l = samovar_ledger_now();
+    if (l) {
+        samovar_short_name(&l->route, name, len);
+    }
+}
+
+void samovar_ledger_tag(const char *name, size_t name_len, const char *value, size_t len) {
+    ledger_state *l = samovar_ledger_now();
+    if (!l) {
+        return;
+    }
+    if (l->tag_count == TAGS_MAX) {
+        l->dropped++;
+        return;
+    }
+    request_tag *tag = &l->tags[l->tag_count++];
+    samovar_short_name(&tag->name, name, name_len);
+    samovar_short_name(&tag->value, value, len);
+}
+
+/* ---- how it ends --------------------------------------------------------------------------- */
+
+static void (*original_error_cb)(int type, zend_string *file, const uint32_t line,
+                                 zend_string *message);
+
+/* Errors that no handler of the application has taken: the fatal ones end its request. */
+static void look_at_error(int type, zend_string *file, const uint32_t line, zend_string *message) {
+    const int fatal =
+        E_ERROR | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR | E_PARSE;
+    ledger_state *l = samovar_ledger_now();
+    if (l && (type & fatal)) {
+        const bool overtime = PG(connection_status) & PHP_CONNECTION_TIMEOUT;
+        l->ending = overtime ? ENDING_OVERTIME : ENDING_FATAL;
+    }
+    original_error_cb(type, file, line, message);
+}
+
+/* A fatal error before or behind it says more. */
+static void note_exit(void) {
+    ledger_state *l = samovar_ledger_now();
+    if (l && l->ending == ENDING_RETURNED) {
+        l->ending = ENDING_EXIT;
+    }
+}
+
+#if SAMOVAR_EXIT_IS_FUNCTION
+static zif_handler original_exit;
+
+static ZEND_NAMED_FUNCTION(look_at_exit) {
+    note_exit();
+    original_exit(INTERNAL_FUNCTION_PARAM_PASSTHRU);
+}
+
+static void watch_exit(void) {
+    static const char *const names[] = {"exit", "die"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        zend_function *f = zend_hash_str_find_ptr(CG(function_table), names[i], strlen(names[i]));
+        if (f && f->type == ZEND_INTERNAL_FUNCTION) {
+            original_exit = f->internal_function.handler;
+            f->internal_function.handler = look_at_exit;
+        }
+    }
+}
+#else
+static user_opcode_handler_t original_exit;
+
+static int look_at_exit(zend_execute_data *execute_data) {
+    note_exit();
+    return original_exit ? original_exit(execute_data) : ZEND_USER_OPCODE_DISPATCH;
+}
+
+/* Extensions that start later and want it, too, ask for what was there before them. */
+static void watch_exit(void) {
+    original_exit = zend_get_user_opcode_handler(ZEND_EXIT);
+    zend_set_user_opcode_handler(ZEND_EXIT, look_at_exit);
+}
+#endif
+
+void samovar_ledger_startup(void) {
+    watch_exit();
+    original_error_cb = zend_error_cb;
+    zend_error_cb = look_at_error;
+}

@@ -1,0 +1,111 @@
+/* finish: the ledger becomes bytes, in the grammar of crates/insight/src/report.rs.
+ *
+ * What does not fit is counted, and the count always fits. */
+#include "insight/report.h"
+#include <string.h>
+
+/* As report.rs has them. */
+typedef enum {
+    ENTRY_ROUTE = 1,
+    ENTRY_WAIT = 2,
+    ENTRY_TIMER = 3,
+    ENTRY_TAG = 4,
+    ENTRY_PLACE = 5,
+    ENTRY_DROPPED = 6
+} entry_tag;
+
+enum { HEAD_BYTES = 3, DROPPED_BYTES = HEAD_BYTES + 4 };
+
+typedef struct {
+    uint8_t *at;
+    size_t len;
+    uint32_t dropped;
+} report_writer;
+
+/* ---- numbers, little-endian, and texts ----------------------------------------------------- */
+
+static void put_number(report_writer *w, uint64_t number, size_t bytes) {
+    for (size_t i = 0; i < bytes; i++) {
+        w->at[w->len++] = (uint8_t)(number >> (8 * i));
+    }
+}
+
+static void put_text(report_writer *w, const short_name *text) {
+    memcpy(w->at + w->len, text->text, text->len);
+    w->len += text->len;
+}
+
+static void put_name(report_writer *w, const short_name *name) {
+    put_number(w, name->len, 1);
+    put_text(w, name);
+}
+
+/* Begins an entry with so many bytes of payload; false: there is no room for it. */
+static bool begin(report_writer *w, entry_tag tag, size_t bytes) {
+    if (w->len + HEAD_BYTES + bytes > SAMOVAR_REPORT_BYTES - DROPPED_BYTES) {
+        w->dropped++;
+        return false;
+    }
+    put_number(w, tag, 1);
+    put_number(w, bytes, 2);
+    return true;
+}
+
+/* ---- entries ------------------------------------------------------------------------------- */
+
+static void write_text(report_writer *w, entry_tag tag, const short_name *text) {
+    if (text->len > 0 && begin(w, tag, text->len)) {
+        put_text(w, text);
+    }
+}
+
+static void write_tags(report_writer *w, const ledger_state *l) {
+    for (uint32_t i = 0; i < l->tag_count; i++) {
+        const request_tag *tag = &l->tags[i];
+        if (begin(w, ENTRY_TAG, 2u + tag->name.len + tag->value.len)) {
+            put_name(w, &tag->name);
+            put_name(w, &tag->value);
+        }
+    }
+}
+
+static void write_waits(report_writer *w, const ledger_state *l) {
+    for (uint32_t i = 0; i < l->wait_count; i++) {
+        const peer_waits *waits = &l->waits[i];
+        if (waits->times > 0 && begin(w, ENTRY_WAIT, 13u + waits->peer.len)) {
+            put_number(w, waits->kind, 1);
+            put_number(w, waits->times, 4);
+            put_number(w, waits->ns, 8);
+            put_text(w, &waits->peer);
+        }
+    }
+}
+
+static void write_timers(report_writer *w, const ledger_state *l) {
+    for (uint32_t i = 0; i < l->timer_count; i++) {
+        const timer_sum *timer = &l->timers[i];
+        if (begin(w, ENTRY_TIMER, 28u + timer->len)) {
+            put_number(w, timer->hits, 4);
+            put_number(w, timer->wall_ns, 8);
+            put_number(w, timer->user_ns, 8);
+            put_number(w, timer->system_ns, 8);
+            memcpy(w->at + w->len, timer->tags, timer->len);
+            w->len += timer->len;
+        }
+    }
+}
+
+size_t samovar_report_write(ledger_state *l) {
+    report_writer w = {.at = l->report, .dropped = l->dropped};
+    write_text(&w, ENTRY_ROUTE, &l->route);
+    write_text(&w, ENTRY_PLACE, &l->place);
+    write_tags(&w, l);
+    write_waits(&w, l);
+    write_timers(&w, l);
+    if (w.dropped > 0) {
+        put_number(&w, ENTRY_DROPPED, 1);
+        put_number(&w, 4, 2);
+        put_number(&w, w.dropped, 4);
+    }
+    return w.len;
+}

@@ -1,0 +1,166 @@
+/* mmap, munmap, mremap, madvise, mprotect, mlock: memory beyond the image is noted, memory of the
+ * image stays. */
+#define _GNU_SOURCE
+#include "interpose/original.h"
+#include "memory/arena.h"
+#include "persistent.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    FILE_BYTES_SMALL = 1 << 20,
+    OWN_BYTES_SMALL = 64 << 10 /* what PCRE compiles a pattern to, for one */
+};
+
+static void *raw_mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset) {
+    return (void *)syscall(SYS_mmap, at, len, prot, flags, fd, offset);
+}
+
+/* Small mappings that are soon used as a whole: without their pages, each fault would look like one
+ * in the image. What is written to a shared file is not the process's own (the index of SQLite's
+ * write-ahead log). */
+static bool is_small(size_t len, int prot, int flags, int fd) {
+    const int kind = flags & ~(MAP_DENYWRITE | MAP_EXECUTABLE | MAP_NORESERVE);
+    if (fd >= 0 && kind == MAP_SHARED && prot == (PROT_READ | PROT_WRITE)) {
+        return len <= OWN_BYTES_SMALL;
+    }
+    if (fd >= 0) {
+        return prot == PROT_READ && len <= FILE_BYTES_SMALL &&
+               (kind == MAP_PRIVATE || kind == MAP_SHARED);
+    }
+    return len <= OWN_BYTES_SMALL && prot & PROT_WRITE && kind == (MAP_PRIVATE | MAP_ANONYMOUS);
+}
+
+/* With its pages. Their faults are known to be no image page's: no signal handler runs between. */
+static void *filled_mmap(hot_state *s, void *at, size_t len, int prot, int flags, int fd,
+                         off_t offset) {
+    const uint64_t all = ~0ULL;
+    uint64_t mask;
+    if (syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof all) != 0) {
+        return raw_mmap(at, len, prot, flags, fd, offset);
+    }
+    const long before = samovar_faults();
+    void *result = raw_mmap(at, len, prot, flags | MAP_POPULATE, fd, offset);
+    if (flags & MAP_SHARED && prot & PROT_WRITE && result != MAP_FAILED) {
+        /* They come read-only: a file is not changed for nothing. Beyond its end there are none. */
+        syscall(SYS_madvise, result, len, MADV_POPULATE_WRITE);
+    }
+    s->faults += samovar_faults() - before;
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
+    return result;
+}
+
+static void note_new_mapping(persistent_state *s, char *at, size_t len, int flags) {
+    if (!(flags & MAP_FIXED)) {
+        samovar_mappings_made(&s->mappings, at, len);
+        return;
+    }
+    s->mappings.unknown = true;
+    if (samovar_image_has(at, len)) {
+        s->rollback.leave =
+            LEAVE_MAPPING; /* There is nothing left to write the image's content to. */
+    }
+}
+
+void *mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset) {
+    persistent_state *s = samovar_persistent;
+    samovar_arena_called_from(__builtin_return_address(0));
+    if (s && prot == (PROT_READ | PROT_WRITE) && flags == (MAP_PRIVATE | MAP_ANONYMOUS) &&
+        samovar_arena_is_caller(__builtin_return_address(0))) {
+        void *block = samovar_arena_take(&s->arena, at, len);
+        if (block) {
+            return block;
+        }
+    }
+    void *result = s && is_small(len, prot, flags, fd)
+                       ? filled_mmap(&s->hot, at, len, prot, flags, fd, offset)
+                       : raw_mmap(at, len, prot, flags, fd, offset);
+    if (s && result != MAP_FAILED) {
+        note_new_mapping(s, result, len, flags);
+    }
+    return result;
+}
+
+void *mmap64(void *at, size_t len, int prot, int flags, int fd, off_t offset)
+    __attribute__((alias("mmap")));
+
+int munmap(void *at, size_t len) {
+    persistent_state *s = samovar_persistent;
+    if (s) {
+        if (samovar_arena_give_back(&s->arena, at, len) || samovar_image_has(at, len)) {
+            return 0; /* Memory of the image is needed again after the rollback: it stays. */
+        }
+        samovar_mappings_gone(&s->mappings, at, len);
+    }
+    return (int)syscall(SYS_munmap, at, len);
+}
+
+void *mremap(void *at, size_t len, size_t new_len, int flags, ...) {
+    va_list more;
+    va_start(more, flags);
+    void *to = flags & MREMAP_FIXED ? va_arg(more, void *) : NULL;
+    va_end(more);
+    persistent_state *s = samovar_persistent;
+    if (s) {
+        if (samovar_image_has(at, len)) {
+            errno = ENOMEM; /* The caller copies. */
+            return MAP_FAILED;
+        }
+        s->mappings.unknown = true;
+    }
+    return (void *)syscall(SYS_mremap, at, len, new_len, flags, to);
+}
+
+/* In the image this would bring back the image's content, where the caller wants zeros. */
+int madvise(void *at, size_t len, int advice) {
+    if (samovar_image && advice == MADV_DONTNEED && samovar_image_has(at, len)) {
+        memset(at, 0, len);
+        return 0;
+    }
+    return (int)syscall(SYS_madvise, at, len, advice);
+}
+
+/* Nobody puts these back, and what comes next may fail by them: a page that is locked cannot be
+ * dropped, one that is protected cannot be written to. */
+static void note_changed(const void *at, size_t len) {
+    if (samovar_persistent && samovar_image_has(at, len)) {
+        samovar_persistent->rollback.leave = LEAVE_MAPPING;
+    }
+}
+
+int mprotect(void *at, size_t len, int prot) {
+    note_changed(at, len);
+    return (int)syscall(SYS_mprotect, at, len, prot);
+}
+
+int mlock(const void *at, size_t len) {
+    note_changed(at, len);
+    return (int)syscall(SYS_mlock, at, len);
+}
+
+int mlock2(const void *at, size_t len, unsigned flags) {
+    note_changed(at, len);
+    return (int)syscall(SYS_mlock2, at, len, flags);
+}
+
+int munlock(const void *at, size_t len) {
+    note_changed(at, len);
+    return (int)syscall(SYS_munlock, at, len);
+}
+
+/* Of all there is, or of all that will be. */
+int mlockall(int flags) {
+    ORIGINAL(mlockall)
+    samovar_note_irreversible(LEAVE_MAPPING);
+    return original(flags);
+}
+
+int munlockall(void) {
+    ORIGINAL(munlockall)
+    samovar_note_irreversible(LEAVE_MAPPING);
+    return original();
+}

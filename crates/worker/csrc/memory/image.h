@@ -1,0 +1,71 @@
+/* The image: the memory of a booted process, as its workers start from it and return to it.
+ *
+ * Three kinds of memory:
+ * - the image: every private writable mapping of the process, copied into a memory file once and
+ *   mapped back from it, so that all forks share it; rolled back after a request;
+ * - what lives through a rollback: MAP_SHARED memory of a worker's own (persistent.h);
+ * - the rest: read-only mappings, and MAP_SHARED ones (the ring, opcache), which nobody rolls back.
+ *
+ * This folder is the lowest: memory and nothing else. It includes leave.h and boundary.h only. */
+#ifndef SAMOVAR_MEMORY_IMAGE_H
+#define SAMOVAR_MEMORY_IMAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum {
+    IMAGE_PAGE = 4096,
+    REGIONS_MAX = 4096,
+    CLUSTERS_MAX = 512,
+    SAMOVAR_CHUNK_BYTES = 2 << 20 /* of the Zend heap (Zend/zend_alloc.c) */
+};
+
+typedef struct {
+    char *at;
+    size_t len;
+    size_t offset; /* in the memory file */
+    int prot;
+} image_region;
+
+typedef struct {
+    uintptr_t from, to;
+} address_range;
+
+/* Regions near each other, looked through in one go. */
+typedef struct {
+    address_range range;
+    uint32_t first, end; /* its regions */
+} region_cluster;
+
+/* Written once, when the image is taken; shared by all its workers. */
+typedef struct {
+    image_region regions[REGIONS_MAX];
+    uint32_t region_count;
+    region_cluster clusters[CLUSTERS_MAX];
+    uint32_t cluster_count;
+    size_t bytes;      /* of the memory file; a hole counts */
+    size_t held_bytes; /* of it without the holes */
+    const char *view;  /* the memory file, read-only */
+    uintptr_t stack_top;
+    void *brk;
+} image_table;
+
+/* NULL until there is an image. */
+extern image_table *samovar_image;
+
+/* Takes the image. NULL, or what went wrong. */
+const char *samovar_image_take(void);
+/* Whether a byte of [at, at + len) is the image's. */
+bool samovar_image_has(const char *at, size_t len);
+
+/* Runs the job on a stack that is no part of the image, all signals blocked; false: no memory. */
+typedef void samovar_job(void *argument);
+bool samovar_run_aside(samovar_job *run, void *argument);
+
+/* A memory file whose pages may be mapped executable; -1: none. */
+int samovar_memory_file(void);
+bool samovar_write_all(int file, const char *from, size_t len, off_t offset);
+
+#endif

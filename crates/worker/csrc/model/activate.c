@@ -1,0 +1,214 @@
+/* activate: from a request's head to superglobals, input, output and time limit, for applications
+ * that are already booted (resident.c, checkpoint.c). As php_request_startup (php-src main/main.c),
+ * without what would end the application. */
+#include "model/activate.h"
+#include "compat.h"
+#include "functions/timer_object.h"
+#include "functions/wrapped.h"
+#include "model/reset.h"
+#include "model/time_limit.h"
+#include "sapi/opcache.h"
+#include "sapi/sapi.h"
+
+static zend_module_entry *session, *filter, *zlib;
+
+/* ---- modules ------------------------------------------------------------------------------- */
+
+/* Three extensions have state that belongs to the request and nothing that an application sets at
+ * boot: the session reads, writes and closes it, filter keeps its own copies of the input, zlib
+ * keeps what coding the client accepts. Those of others (mbstring, libxml …) are not run: they
+ * would undo what the application set at boot. */
+static zend_module_entry *module_named(const char *name) {
+    return zend_hash_str_find_ptr(&module_registry, name, strlen(name));
+}
+
+static void start_module(const zend_module_entry *module) {
+    if (module && module->request_startup_func) {
+        module->request_startup_func(module->type, module->module_number);
+    }
+}
+
+static void stop_module(const zend_module_entry *module) {
+    if (module && module->request_shutdown_func) {
+        module->request_shutdown_func(module->type, module->module_number);
+    }
+}
+
+static void activate_modules(void) {
+    start_module(zlib);
+    start_module(session);
+}
+
+void samovar_deactivate_modules(void) {
+    stop_module(session);
+    if (session) {
+        samovar_reset_session();
+        zend_hash_str_del(&EG(symbol_table), "_SESSION", sizeof("_SESSION") - 1);
+    }
+    stop_module(filter);
+    samovar_filter_input_filled = false;
+    stop_module(zlib);
+}
+
+bool samovar_has_sessions(void) {
+    return session != NULL;
+}
+
+/* ---- a debugger ---------------------------------------------------------------------------- */
+
+/* Xdebug looks whether a session is asked for when a process calls its first function, and that was
+ * the boot's. Running its request startup again would forget the functions that still run. But it
+ * has a function by which code asks for a session: called for each request that has a trigger. */
+static zend_function *debugger;
+
+/* As Xdebug: any value, unless the setting lists those that count. */
+static bool is_trigger(const zval *value) {
+    const char *listed =
+        zend_ini_string("xdebug.trigger_value", sizeof("xdebug.trigger_value") - 1, 0);
+    if (!listed || !*listed) {
+        return true;
+    }
+    if (Z_TYPE_P(value) != IS_STRING || !Z_STRLEN_P(value)) {
+        return false;
+    }
+    const size_t length = Z_STRLEN_P(value);
+    for (const char *from = listed; from; from = strchr(from, ',')) {
+        from += strspn(from, ", ");
+        const size_t until = strcspn(from, ", ");
+        if (until == length && memcmp(from, Z_STRVAL_P(value), length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_triggered(void) {
+    static const char *const names[] = {"XDEBUG_TRIGGER", "XDEBUG_SESSION", "XDEBUG_SESSION_START"};
+    static const int sources[] = {TRACK_VARS_GET, TRACK_VARS_POST, TRACK_VARS_COOKIE};
+    for (size_t s = 0; s < sizeof sources / sizeof sources[0]; s++) {
+        const zval *source = &PG(http_globals)[sources[s]];
+        for (size_t n = 0; n < sizeof names / sizeof names[0] && Z_TYPE_P(source) == IS_ARRAY;
+             n++) {
+            const zval *value = zend_hash_str_find(Z_ARRVAL_P(source), names[n], strlen(names[n]));
+            if (value && is_trigger(value)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void ask_debugger(void) {
+    if (debugger && is_triggered()) {
+        zval asked;
+        zend_call_known_function(debugger, NULL, NULL, &asked, 0, NULL, NULL);
+    }
+}
+
+/* ---- superglobals and output --------------------------------------------------------------- */
+
+static zend_auto_global *superglobals[7];
+static const char *const superglobal_names[] = {"_GET",    "_POST", "_COOKIE", "_FILES",
+                                                "_SERVER", "_ENV",  "_REQUEST"};
+
+static void find_superglobals(void) {
+    for (int i = 0; i < 7; i++) {
+        const char *name = superglobal_names[i];
+        superglobals[i] = zend_hash_str_find_ptr(CG(auto_globals), name, strlen(name));
+    }
+}
+
+/* Those that are built on first use stay unbuilt until compiled code mentions them (armed). What is
+ * not written is not copied back. */
+static void fill_superglobals(void) {
+    /* The engine republishes the former request's $_FILES unless it is gone. */
+    zval *files = &PG(http_globals)[TRACK_VARS_FILES];
+    zval_ptr_dtor_nogc(files);
+    ZVAL_UNDEF(files);
+    for (int i = 0; i < 7; i++) {
+        zend_auto_global *a = superglobals[i];
+        if (a && a->auto_global_callback && (!a->jit || !a->armed)) {
+            const bool armed = a->auto_global_callback(a->name);
+            if (a->armed != armed) {
+                a->armed = armed;
+            }
+        }
+    }
+}
+
+static void start_output(void) {
+    if (PG(output_handler) && PG(output_handler)[0]) {
+        zval name;
+        ZVAL_STRING(&name, PG(output_handler));
+        php_output_start_user(&name, 0, PHP_OUTPUT_HANDLER_STDFLAGS);
+        zval_ptr_dtor(&name);
+    } else if (PG(output_buffering)) {
+        size_t chunk = PG(output_buffering) > 1 ? (size_t)PG(output_buffering) : 0;
+        php_output_start_user(NULL, chunk, PHP_OUTPUT_HANDLER_STDFLAGS);
+    } else if (PG(implicit_flush)) {
+        php_output_set_implicit_flush(1);
+    }
+}
+
+/* ---- activate ------------------------------------------------------------------------------ */
+
+void samovar_activate_startup(void) {
+    session = module_named("session");
+    filter = module_named("filter");
+    zlib = module_named("zlib");
+    debugger = zend_hash_str_find_ptr(CG(function_table), "xdebug_connect_to_client",
+                                      sizeof("xdebug_connect_to_client") - 1);
+    find_superglobals();
+    samovar_opcache_find();
+}
+
+static void begin(void) {
+    PG(in_error_log) = 0;
+    /* Left set by a shutdown function of the former request: generators would skip their `finally`.
+     */
+    CG(unclean_shutdown) = 0;
+    /* Whether its warnings are shown is display_startup_errors' to say. */
+    PG(during_request_startup) = 1;
+    PG(header_is_being_sent) = 0;
+    PG(connection_status) = PHP_CONNECTION_NORMAL;
+    /* Until they are: an upload's progress is written to a session before the request has one. */
+    PG(modules_activated) = 0;
+    samovar_measures_begin();
+    samovar_fill_request_info(samovar_current);
+}
+
+static void begun(void) {
+    samovar_opcache_tick();
+    fill_superglobals();
+    activate_modules();
+    PG(modules_activated) = 1;
+    ask_debugger();
+    PG(during_request_startup) = 0;
+    SG(sapi_started) = 1;
+}
+
+void samovar_activate(void) {
+    begin();
+    php_output_activate();
+    sapi_activate();
+    samovar_time_limit_arm();
+    if (PG(expose_php)) {
+        sapi_add_header(SAPI_PHP_VERSION_HEADER, sizeof(SAPI_PHP_VERSION_HEADER) - 1, 1);
+    }
+    start_output();
+    begun();
+}
+
+/* Headers, output buffers and output of above the checkpoint are every request's, as they would be
+ * if the whole script ran. */
+void samovar_activate_below(void) {
+    const sapi_headers_struct headers = SG(sapi_headers);
+    const zval header_callback = SG(callback_func);
+    begin();
+    sapi_activate();
+    SG(sapi_headers) = headers;
+    SG(callback_func) = header_callback;
+    samovar_time_limit_arm();
+    begun();
+    samovar_replay_early_output();
+}

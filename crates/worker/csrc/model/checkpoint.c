@@ -1,0 +1,206 @@
+/* Samovar\checkpoint(): the checkpoint model.
+ *
+ * The front controller is booted down to the checkpoint in a process of its own, where the image is
+ * taken and the workers are forked. In a worker checkpoint() returns once for each request; at the
+ * script's end samovar_end_below() ends the request as php-fpm would, and the process returns to
+ * the image. */
+#include "model/checkpoint.h"
+#include "census/report.h"
+#include "census/watch.h"
+#include "leave.h"
+#include "memory/heap.h"
+#include "memory/image.h"
+#include "model/activate.h"
+#include "model/collect.h"
+#include "model/end_below.h"
+#include "model/resume.h"
+#include "model/warmup.h"
+#include "outside/connections.h"
+#include "outside/paths.h"
+#include "outside/preflight.h"
+#include "outside/put_back.h"
+#include "persistent.h"
+#include "rollback/reseed.h"
+#include "sapi/sapi.h"
+#include "tasks/task.h"
+#include <zend_exceptions.h>
+#include <ext/standard/php_filestat.h>
+#include <errno.h>
+#include <locale.h>
+#include <malloc.h>
+#include <unistd.h>
+#include "functions/arginfo/prototypes.h"
+
+enum { HEAP_SLACK_BYTES = 8 << 20 }; /* room in malloc's heap that requests need not ask for */
+
+/* ---- before the image ---------------------------------------------------------------------- */
+
+/* Compiled scripts are not read again, and their files would be closed under the image by the first
+ * request's end. */
+static void close_scripts(void) {
+    for (zend_llist_element *e = CG(open_files).head; e; e = e->next) {
+        zend_file_handle *file = (zend_file_handle *)e->data;
+        if (file->type == ZEND_HANDLE_STREAM && file->handle.stream.closer &&
+            file->handle.stream.handle) {
+            file->handle.stream.closer(file->handle.stream.handle);
+            file->handle.stream.handle = NULL;
+        }
+    }
+}
+
+/* A request that sets it (many do, for programs that they start) finds it loaded. libc would map
+ * its files by itself, where only a look at all mappings finds them again. */
+static void load_usual_locale(void) {
+    if (newlocale(LC_ALL_MASK, "C.UTF-8", NULL) == NULL) {
+        errno = 0; /* A system without it. */
+    }
+}
+
+static void tidy(void) {
+    gc_collect_cycles();
+    samovar_collect_begin();
+    load_usual_locale();
+    samovar_reseed_warm_up();
+    php_clear_stat_cache(0, NULL, 0);
+    samovar_paths_settle(zend_ini_long("realpath_cache_ttl", sizeof("realpath_cache_ttl") - 1, 0) >
+                         0);
+    void *volatile slack = malloc(HEAP_SLACK_BYTES);
+    free(slack);
+    samovar_heap_close();
+}
+
+/* Whether what the boot has left open lets an image be taken here. Does not return in an image
+ * process that cannot go on. */
+static int preflight(void) {
+    if (samovar_place == SAMOVAR_REHEARSES) {
+        _exit(0);
+    }
+    close_scripts();
+    samovar_connections_remember();
+    const int fall = samovar_preflight();
+    if (fall == FALL_SCRIPT) {
+        samovar_image_is("script", 0, 0);
+    } else if (fall == FALL_WORKER && samovar_place == SAMOVAR_BOOTS_IMAGE) {
+        samovar_image_is("worker", 0, 0);
+    }
+    return fall;
+}
+
+static bool take_image(void) {
+    tidy();
+    samovar_end_below_prepare();
+    const char *problem = samovar_image_take();
+    if (problem) {
+        samovar_finding("image", "script", problem, "", "each request runs the whole script");
+        samovar_image_is("script", 0, 0);
+        return false;
+    }
+    samovar_image_is("shared", samovar_image->held_bytes, samovar_image->region_count);
+    if (!samovar_rollback_here()) {
+        samovar_note("PHP Samovar: this worker cannot roll back (are /proc/self/pagemap and statm "
+                     "readable?)");
+        samovar_leave_for(LEAVE_FATAL);
+    }
+    return true;
+}
+
+bool samovar_take_image(void) {
+    return preflight() != FALL_SCRIPT && take_image();
+}
+
+/* Samovar\\serve() without rollback: nothing is rolled back, so that forks may share what they
+ * boot, unless it is something that two processes cannot both use. */
+void samovar_share_boot(void) {
+    samovar_paths_settle(false);
+    const int fall = samovar_preflight();
+    samovar_image_is(fall == FALL_SHARED ? "resident" : "worker", 0, 0);
+    samovar_reseed_prepare();
+    samovar_reseed();
+}
+
+/* ---- checkpoint ---------------------------------------------------------------------------- */
+
+static void wait_for_request(void) {
+    samovar_current = samovar_take();
+    if (!samovar_current) {
+        _exit(0); /* The server stops, or a connection has died (boundary.rs has said so). */
+    }
+}
+
+/* Below the checkpoint, in each request: what it begins with. */
+static void begin_below(void) {
+    samovar_resume_begin();
+    samovar_activate_below();
+    samovar_resume();
+}
+
+void samovar_checkpoint(void) {
+    if (samovar_below_checkpoint || samovar_serving || samovar_task_current()) {
+        return;
+    }
+    if (samovar_place == SAMOVAR_RUNS_CONSOLE) {
+        return;
+    }
+    if (samovar_place == SAMOVAR_RUNS_SCRIPTS) {
+        /* Not of a script beside the front controller: no boot would come down to it. */
+        if (samovar_current && (samovar_current->flags & SAMOVAR_APP)) {
+            samovar_met_checkpoint();
+        }
+        return;
+    }
+    samovar_tasks_end(); /* By checkpoint_after: nothing that waits can be part of an image. */
+    samovar_activate_startup();
+    samovar_below_checkpoint = true;
+    const int fall = preflight();
+    if (fall == FALL_SHARED && samovar_warm_up()) {
+        begin_below();
+        return;
+    }
+    if (fall == FALL_SCRIPT || !take_image()) {
+        /* Only in a worker that boots by itself: the image process has ended. */
+        samovar_leave_for(LEAVE_FATAL);
+    }
+    samovar_resident(true);
+    if (samovar_reports() && samovar_persistent->rollback.count == 0) {
+        samovar_report_begin(&(census_waiting){NULL, NULL});
+    }
+    wait_for_request();
+    samovar_answered = false;
+    begin_below();
+}
+
+/* Where nothing is booted ahead, the callable is called all the same: what stands below relies on
+ * it. */
+ZEND_FUNCTION(Samovar_checkpoint) {
+    zend_fcall_info info = {0};
+    zend_fcall_info_cache cache = {0};
+    ZEND_PARSE_PARAMETERS_START(0, 1)
+    Z_PARAM_OPTIONAL
+    Z_PARAM_FUNC_OR_NULL(info, cache)
+    ZEND_PARSE_PARAMETERS_END();
+    if (samovar_tasks_in_flight()) {
+        zend_throw_error(NULL, "Samovar\\checkpoint() with tasks in flight: await them first");
+        RETURN_THROWS();
+    }
+    const bool takes_image = samovar_is_boot() && !samovar_below_checkpoint && !samovar_serving;
+    if (takes_image && ZEND_FCI_INITIALIZED(info)) {
+        samovar_resume_with(&info, &cache);
+    }
+    samovar_checkpoint();
+    if (!takes_image && ZEND_FCI_INITIALIZED(info)) {
+        zval returned;
+        ZVAL_UNDEF(&returned);
+        info.retval = &returned;
+        zend_call_function(&info, &cache);
+        zval_ptr_dtor(&returned);
+    }
+}
+
+/* Before each look for a request: the second since the last one means that there was none. */
+int samovar_may_take(void) {
+    if (!samovar_persistent) {
+        return !samovar_watch_is_due();
+    }
+    samovar_arena_idle(&samovar_persistent->arena);
+    return samovar_put_back_are_quiet(&samovar_persistent->kept);
+}

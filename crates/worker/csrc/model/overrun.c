@@ -1,0 +1,75 @@
+/* run: ends a script whose time is over, as the server counts it; and Samovar\extend_deadline().
+ *
+ * The front says in the slot that the time is over, and the supervisor sends a signal, which means
+ * no more than "look there": one that comes too late finds the next request, whose time is not
+ * over. The script ends by a fatal error between two opcodes, as by max_execution_time, so that its
+ * shutdown functions run. A worker that does not come to that (it waits in a library, or is
+ * stopped) is killed a moment later.
+ *
+ * The signal interrupts system calls: sleep() and flock() return, and what a library makes of it is
+ * unknown. So the worker leaves after that request. */
+#include "model/overrun.h"
+#include "boundary.h"
+#include "compat.h"
+#include "rollback/stain.h"
+#include <signal.h>
+#include "functions/arginfo/prototypes.h"
+
+/* LOOK_SIGNAL of crates/supervisor/src/inquest.rs. Neither PHP nor a library known to us uses it,
+ * and scripts can set no timer that sends it. */
+enum { LOOK_SIGNAL = SIGVTALRM };
+
+/* Nobody asks for more than a year. */
+enum { EXTENSION_SECONDS_MAX = 366 * 24 * 3600 };
+
+static volatile sig_atomic_t asked;
+static void (*next_hook)(zend_execute_data *);
+
+static void look(int signal_number) {
+    (void)signal_number;
+    asked = 1;
+    zend_atomic_bool_store_ex(&EG(vm_interrupt), true);
+}
+
+static void end_if_over(void) {
+    const char *setting = samovar_overrun();
+    if (!setting) {
+        return;
+    }
+    samovar_stain(LEAVE_OVERRUN);
+    zend_error_noreturn(E_ERROR, "The time of this request is over (%s)", setting);
+}
+
+/* Between two opcodes. */
+static void hook(zend_execute_data *frame) {
+    if (asked) {
+        asked = 0;
+        end_if_over();
+    }
+    if (next_hook) {
+        next_hook(frame);
+    }
+}
+
+void samovar_overrun_startup(void) {
+    next_hook = zend_interrupt_function;
+    zend_interrupt_function = hook;
+    /* No SA_RESTART: what the script waits for is not worth waiting for any more. */
+    struct sigaction action = {.sa_handler = look};
+    sigemptyset(&action.sa_mask);
+    sigaction(LOOK_SIGNAL, &action, NULL);
+}
+
+ZEND_FUNCTION(Samovar_extend_deadline) {
+    zend_long seconds;
+    ZEND_PARSE_PARAMETERS_START(1, 1)
+    Z_PARAM_LONG(seconds)
+    ZEND_PARSE_PARAMETERS_END();
+    if (seconds < 1) {
+        zend_argument_value_error(1, "must be greater than 0");
+        RETURN_THROWS();
+    }
+    const zend_long asked_for = MIN(seconds, EXTENSION_SECONDS_MAX);
+    /* Rounded: of what was asked for, a millisecond has passed since. */
+    RETURN_LONG((zend_long)((samovar_extend((uint64_t)asked_for * 1000) + 500) / 1000));
+}

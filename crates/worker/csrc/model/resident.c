@@ -1,0 +1,415 @@
+/* take, run, reset: the resident model, and Samovar\serve(), which is a loop over it.
+ *
+ * The application is booted once; its handler is called for each request. Between two requests
+ * reset.c puts back what belongs to the request, or, every `rollbackEvery` requests and after a
+ * fatal error, the whole process returns to where it stood when serving began. In frankenphp.c
+ * the loop is the application's own. */
+#include "model/resident.h"
+#include "census/report.h"
+#include "census/watch.h"
+#include "compat.h"
+#include "functions/request_object.h"
+#include "functions/response_object.h"
+#include "functions/timer_object.h"
+#include "model/activate.h"
+#include "model/checkpoint.h"
+#include "model/collect.h"
+#include "model/end_below.h"
+#include "model/reset.h"
+#include "model/script.h"
+#include "model/time_limit.h"
+#include "persistent.h"
+#include "rollback/stain.h"
+#include "sapi/sapi.h"
+#include "tasks/task.h"
+#include <zend_exceptions.h>
+#include <unistd.h>
+#include <ext/standard/basic_functions.h>
+#include "functions/arginfo/prototypes.h"
+
+/* A handle on php://input would outlive the body that it reads. */
+static int close_input(zval *resource) {
+    php_stream *stream =
+        zend_fetch_resource2(Z_RES_P(resource), NULL, php_file_le_stream(), php_file_le_pstream());
+    if (stream && stream->ops->label && strcmp(stream->ops->label, "Input") == 0) {
+        zend_list_close(Z_RES_P(resource));
+    }
+    return ZEND_HASH_APPLY_KEEP;
+}
+
+static void drop_body(php_stream *body) {
+    if (!body) {
+        return;
+    }
+    zend_hash_apply(&EG(regular_list), close_input);
+    php_stream_free(body, PHP_STREAM_FREE_CLOSE);
+}
+
+/* As php_request_shutdown. Each step may bail out, and the next must run nevertheless. */
+static void end(samovar_handler *handler, zend_execute_data *frames) {
+    /* No frame of ours above them: an exception that leaves a shutdown function is reported, not
+     * kept. */
+    EG(current_execute_data) = NULL;
+    samovar_forget_out_of_memory();
+    zend_try {
+        samovar_tasks_end();
+    }
+    zend_end_try();
+    zend_try {
+        php_call_shutdown_functions();
+    }
+    zend_end_try();
+    if (samovar_reports()) {
+        samovar_report_request(&(census_waiting){&handler->info.function_name, frames});
+    }
+    if (BG(user_shutdown_function_names)) {
+        php_free_shutdown_functions();
+        BG(user_shutdown_function_names) = NULL;
+    }
+    zend_try {
+        samovar_tasks_end(); /* Of shutdown functions. */
+    }
+    zend_end_try();
+    zend_try {
+        php_output_end_all();
+    }
+    zend_end_try();
+    zend_try {
+        samovar_measures_end();
+    }
+    zend_end_try();
+    zend_try {
+        samovar_deactivate_modules();
+    }
+    zend_end_try();
+    zend_try {
+        php_output_deactivate();
+    }
+    zend_end_try();
+    if (!Z_ISUNDEF(SG(callback_func))) {
+        zval_ptr_dtor(&SG(callback_func));
+        ZVAL_UNDEF(&SG(callback_func));
+    }
+    php_stream *body = SG(request_info).request_body;
+    zend_try {
+        sapi_deactivate();
+    }
+    zend_end_try();
+    SG(request_info).cookie_data = NULL;
+    zend_try {
+        drop_body(body);
+    }
+    zend_end_try();
+    samovar_request_expire();
+    size_t peak = zend_memory_peak_usage(0);
+    zend_memory_reset_peak_usage();
+    SG(server_context) = NULL;
+    samovar_current = NULL;
+    samovar_finish(peak);
+    samovar_reset();
+    /* Between requests there is nobody to send headers to, and the output layer must exist. */
+    php_output_activate();
+    SG(request_info).no_headers = 1;
+}
+
+static void answer_500(void) {
+    if (!SG(headers_sent)) {
+        SG(sapi_headers).http_response_code = 500;
+    }
+}
+
+/* As zend_user_exception_handler, but with a frame above it an exception that the handler throws
+ * would be dropped there: it stays in EG(exception), to be reported. */
+static void call_exception_handler(void) {
+    zend_object *thrown = EG(exception);
+    zval handler, argument, returned;
+    EG(exception) = NULL;
+    ZVAL_OBJ(&argument, thrown);
+    ZVAL_COPY_VALUE(&handler, &EG(user_exception_handler));
+    /* Where the handler finds itself when it restores the former one. */
+    zend_stack_push(&EG(user_exception_handlers), &handler);
+    ZVAL_UNDEF(&EG(user_exception_handler));
+    ZVAL_UNDEF(&returned);
+    call_user_function(NULL, NULL, &handler, &returned, 1, &argument);
+    zval_ptr_dtor(&returned);
+    OBJ_RELEASE(thrown);
+    if (EG(exception) && zend_is_unwind_exit(EG(exception))) {
+        zend_clear_exception();
+    }
+    const zval *former = zend_stack_top(&EG(user_exception_handlers));
+    if (Z_TYPE(EG(user_exception_handler)) == IS_UNDEF && former) {
+        ZVAL_COPY_VALUE(&EG(user_exception_handler), former);
+        zend_stack_del_top(&EG(user_exception_handlers));
+    }
+}
+
+static void report_exception(void) {
+    if (zend_is_graceful_exit(EG(exception))) {
+        return; /* The fiber that the request runs in is destroyed: it is not ours to catch. */
+    }
+    if (zend_is_unwind_exit(EG(exception))) {
+        zend_clear_exception(); /* exit(): a normal end. */
+        return;
+    }
+    if (Z_TYPE(EG(user_exception_handler)) != IS_UNDEF) {
+        call_exception_handler();
+    }
+    if (EG(exception)) {
+        answer_500();
+        zend_exception_error(EG(exception), E_ERROR);
+    }
+}
+
+void samovar_call_handler(samovar_handler *handler) {
+    zval returned, request;
+    ZVAL_UNDEF(&returned);
+    ZVAL_UNDEF(&request);
+    zend_fcall_info call = handler->info;
+    call.retval = &returned;
+    call.param_count = 0;
+    if (handler->wants_request) {
+        ZVAL_OBJ(&request, samovar_request_new());
+        call.params = &request;
+        call.param_count = 1;
+    }
+    zend_call_function(&call, &handler->cache);
+    if (!EG(exception) && handler->may_return) {
+        samovar_deliver(&returned);
+    }
+    zval_ptr_dtor(&returned);
+    zval_ptr_dtor(&request);
+    if (samovar_is_out_of_memory()) {
+        if (EG(exception)) {
+            zend_clear_exception();
+        }
+        zend_bailout();
+    }
+    if (EG(exception)) {
+        report_exception();
+    }
+}
+
+/* The handler returned, or a fatal error has left the engine in a state that only a new boot mends
+ * (false). */
+static bool handle(samovar_handler *handler) {
+    volatile bool intact = true;
+    zend_try {
+        samovar_activate();
+        samovar_call_handler(handler);
+    }
+    zend_catch {
+        PG(during_request_startup) = 0;
+        if (!(PG(connection_status) & PHP_CONNECTION_ABORTED)) {
+            answer_500();
+        }
+        intact = !CG(unclean_shutdown);
+    }
+    zend_end_try();
+    return intact;
+}
+
+/* ---- one request --------------------------------------------------------------------------- */
+
+static zend_long rollback_every;
+static size_t heap_at_image;
+SAMOVAR_OF_REQUEST static zend_long since_image;
+/* Code of the request runs, or of its end. */
+SAMOVAR_OF_REQUEST static bool dispatching;
+
+bool samovar_dispatching(void) {
+    return dispatching;
+}
+
+/* The request's end is the application's too, as far as it can tell: it goes back to the image. */
+static bool is_due(bool intact) {
+    return samovar_persistent &&
+           (++since_image >= rollback_every || !intact ||
+            zend_memory_usage(0) > heap_at_image + samovar_settings->growth_bytes_max);
+}
+
+/* False: a fatal error has left the engine in a state that only a new boot mends. */
+static bool dispatch(samovar_handler *handler) {
+    zend_execute_data *caller = EG(current_execute_data);
+    samovar_answered = false;
+    dispatching = true;
+    const bool intact = handle(handler);
+    if (!dispatching) {
+        return true; /* The script has ended meanwhile, and the request with it. */
+    }
+    if (is_due(intact)) {
+        samovar_reset_undo_shutdown_functions();
+        samovar_end_below();
+    }
+    EG(current_execute_data) = caller;
+    end(handler, caller);
+    EG(current_execute_data) = caller;
+    if (!samovar_persistent && !CG(unclean_shutdown)) {
+        samovar_watch_request(&(census_waiting){&handler->info.function_name, caller});
+    }
+    if (samovar_persistent && CG(unclean_shutdown)) {
+        samovar_roll_back();
+    }
+    dispatching = false;
+    /* A shutdown function's or an output handler's: the engine catches it and goes on, unclean. */
+    return !CG(unclean_shutdown);
+}
+
+/* What was put out while there was no request: nobody reads it. */
+static void drop_early_answer(void) {
+    php_output_end_all();
+    samovar_log_early_output();
+    zend_llist_clean(&SG(sapi_headers).headers);
+}
+
+static void warm_up(samovar_handler *handler) {
+    samovar_warming = true;
+    while ((samovar_current = samovar_next_warmup())) {
+        if (!dispatch(handler)) {
+            samovar_note("PHP Samovar: a warm-up request ended in a fatal error");
+            zend_bailout();
+        }
+    }
+    samovar_warming = false;
+}
+
+/* In the image process this returns in each worker that is forked from it; for a rollback, once for
+ * each time too. */
+static void take_image(void) {
+    if (rollback_every > 0) {
+        samovar_take_image();
+        heap_at_image = zend_memory_usage(0);
+    } else if (samovar_place == SAMOVAR_REHEARSES) {
+        _exit(0);
+    } else if (samovar_place == SAMOVAR_BOOTS_IMAGE) {
+        samovar_share_boot();
+    }
+}
+
+void samovar_serving_begin(samovar_handler *handler, zend_long every) {
+    /* Where censuses are taken, what grows is to be seen. */
+    rollback_every = samovar_reports() ? 0 : every;
+    drop_early_answer();
+    samovar_tasks_end(); /* Of a script whose loop is its own. */
+    samovar_activate_startup();
+    samovar_reset_save();
+    samovar_serving = true;
+    samovar_time_limit_forget();
+    warm_up(handler);
+    take_image();
+    if (!samovar_persistent) {
+        samovar_collect_begin(); /* Else the image has begun it. */
+    }
+    samovar_stains_begin_anew();
+    samovar_resident(samovar_persistent != NULL);
+    if (!samovar_persistent) {
+        samovar_watch_begin();
+    }
+    if (samovar_reports()) {
+        samovar_report_begin(
+            &(census_waiting){&handler->info.function_name, EG(current_execute_data)});
+    }
+}
+
+void samovar_serving_end(int outcome) {
+    samovar_serving = false;
+    samovar_collect_end();
+    samovar_watch_end();
+    samovar_reset_drop();
+    samovar_outcome = outcome;
+}
+
+/* A request may still be open, in a fiber that has suspended itself: it ends as the script of a
+ * request does, and the fiber is destroyed on the way. */
+void samovar_script_ended(void) {
+    if (dispatching) {
+        dispatching = false;
+        samovar_reset_keep_shutdown_functions();
+    }
+    samovar_serving_end(SAMOVAR_RUN_ENDED);
+}
+
+static void restart(void) {
+    samovar_serving_end(SAMOVAR_RUN_RESTART);
+    zend_bailout();
+}
+
+/* A worker that has nothing to do looks for what grows in it, when it was seen to grow. */
+static void take(samovar_handler *handler) {
+    while (!(samovar_current = samovar_take()) && samovar_idle_asked()) {
+        samovar_watch_idle(
+            &(census_waiting){&handler->info.function_name, EG(current_execute_data)});
+    }
+}
+
+bool samovar_serve_next(samovar_handler *handler) {
+    if (!samovar_collect_between()) {
+        restart();
+    }
+    drop_early_answer();
+    if (samovar_stained() && !samovar_reports()) {
+        samovar_serving_end(SAMOVAR_RUN_ENDED);
+        return false;
+    }
+    samovar_stains_begin();
+    take(handler);
+    samovar_collect_waited();
+    if (!samovar_current) {
+        samovar_serving_end(SAMOVAR_RUN_STOP);
+        return false;
+    }
+    if (!dispatch(handler)) {
+        restart();
+    }
+    return true;
+}
+
+/* ---- serve --------------------------------------------------------------------------------- */
+
+static void serve_all(samovar_handler *handler, zend_long every) {
+    samovar_serving_begin(handler, every);
+    while (samovar_serve_next(handler)) {
+    }
+}
+
+ZEND_FUNCTION(Samovar_serve) {
+    samovar_handler handler = {.may_return = true};
+    zend_long every = 0;
+    ZEND_PARSE_PARAMETERS_START(1, 2)
+    Z_PARAM_FUNC(handler.info, handler.cache)
+    Z_PARAM_OPTIONAL
+    Z_PARAM_LONG(every)
+    ZEND_PARSE_PARAMETERS_END();
+    if (samovar_place == SAMOVAR_RUNS_CONSOLE) {
+        zend_throw_error(NULL, "Samovar\\serve() serves requests: there are none on the console");
+        RETURN_THROWS();
+    }
+    if (samovar_tasks_in_flight()) {
+        zend_throw_error(NULL, "Samovar\\serve() with tasks in flight: await them first");
+        RETURN_THROWS();
+    }
+    if (samovar_serving || samovar_below_checkpoint) {
+        zend_throw_error(NULL, "Samovar\\serve() is already serving: it cannot be nested");
+        RETURN_THROWS();
+    }
+    if (every < 0) {
+        zend_argument_value_error(2, "must be greater than or equal to 0");
+        RETURN_THROWS();
+    }
+    /* The handler must survive the frame that passed it. */
+    Z_TRY_ADDREF(handler.info.function_name);
+    /* NULL: a method that __call() stands for. */
+    const zend_function *function = handler.cache.function_handler;
+    handler.wants_request = function && function->common.num_args > 0;
+    if (samovar_current) {
+        /* A worker that was not booted ahead has met serve() in a request: what the script has made
+         * above is that visitor's, and nobody else's. The application's next worker boots ahead. */
+        if (samovar_current->flags & SAMOVAR_APP) {
+            samovar_met_checkpoint();
+        }
+        /* For scripts other than the front controller: the handler answers the one request. */
+        samovar_call_handler(&handler);
+    } else {
+        serve_all(&handler, every);
+    }
+    zval_ptr_dtor(&handler.info.function_name);
+}

@@ -1,0 +1,120 @@
+/* run: the script model, in which every request is one run of a script, and the boot of an
+ * application, which is a run without a request.
+ *
+ * Behaviour follows php-src sapi/fpm/fpm/fpm_main.c, whose answers are what applications expect. */
+#include "model/script.h"
+#include "compat.h"
+#include "model/checkpoint.h"
+#include "model/end_below.h"
+#include "model/inclusion.h"
+#include "model/resident.h"
+#include "model/resume.h"
+#include "outside/boot.h"
+#include "rollback/stain.h"
+#include "sapi/sapi.h"
+#include "tasks/task.h"
+
+SAMOVAR_OF_REQUEST int samovar_outcome;
+SAMOVAR_OF_REQUEST size_t samovar_peak_bytes;
+
+/* With session.auto_start a boot would begin the session of nobody. */
+static zend_long hold_back_session(bool is_boot) {
+    if (!is_boot || !&ps_globals) {
+        return -1;
+    }
+    const zend_long auto_start = PS(auto_start);
+    PS(auto_start) = 0;
+    return auto_start;
+}
+
+static void release_session(zend_long auto_start) {
+    if (auto_start >= 0) {
+        PS(auto_start) = auto_start;
+    }
+}
+
+static void execute(const char *script) {
+    zend_file_handle file;
+    zend_first_try {
+        zend_stream_init_filename(&file, script);
+        file.primary_script = true;
+        php_execute_script(&file);
+        zend_destroy_file_handle(&file);
+    }
+    zend_end_try();
+}
+
+/* php_execute_script() runs a script in its own folder and returns to the former one at its end.
+ * Below a checkpoint the rollback leads back to the script's: there the way is taken only if code
+ * follows that could see it. */
+static void execute_boot(const char *script) {
+    static char former[MAXPATHLEN]; /* Not on the stack, all of which a rollback copies. */
+    const bool returns = VCWD_GETCWD(former, MAXPATHLEN - 1) != NULL;
+    VCWD_CHDIR_FILE(script);
+    SG(options) |= SAPI_OPTION_NO_CHDIR;
+    execute(script);
+    SG(options) &= ~SAPI_OPTION_NO_CHDIR;
+    const bool is_over = samovar_below_checkpoint && !samovar_is_stale() && samovar_ends_unseen();
+    if (returns && !is_over && VCWD_CHDIR(former) != 0) {
+        samovar_note("PHP Samovar: cannot return to the folder %s at the script's end", former);
+    }
+}
+
+/* Runs `script` as one PHP request; whatever client request is still open at its end is finished.
+ */
+static int run(const char *script, bool is_boot) {
+    samovar_answered = false;
+    samovar_outcome = SAMOVAR_RUN_DONE;
+    const zend_long auto_start = hold_back_session(is_boot);
+    if (php_request_startup() == SUCCESS) {
+        release_session(auto_start);
+        if (is_boot) {
+            /* No headers, rather than headers sent: session settings are refused after those. */
+            SG(request_info).no_headers = 1;
+            samovar_watch_inclusions();
+            execute_boot(script);
+        } else {
+            execute(script);
+        }
+    }
+    zend_try {
+        samovar_tasks_end();
+    }
+    zend_end_try();
+    samovar_end_stale();
+    if (samovar_below_checkpoint) {
+        samovar_end_below();
+    }
+    if (samovar_serving) {
+        samovar_script_ended(); /* Its own loop, as FrankenPHP's workers have. */
+    }
+    samovar_unwatch_inclusions();
+    php_request_shutdown(NULL);
+    samovar_log_early_output();
+    if (samovar_current) {
+        samovar_current = NULL;
+        samovar_finish(samovar_peak_bytes);
+    }
+    samovar_forget_request_info();
+    return samovar_outcome;
+}
+
+int samovar_php_run(const samovar_head *head) {
+    samovar_stains_begin();
+    samovar_current = head;
+    samovar_fill_request_info(head);
+    return run(samovar_text(head, head->script_filename), false);
+}
+
+int samovar_php_boot(int place) {
+    samovar_is_ours();
+    samovar_place = place;
+    samovar_current = NULL;
+    samovar_forget_request_info();
+    SG(sapi_headers).http_response_code = 200;
+    SG(request_info).path_translated = (char *)samovar_settings->app_script;
+    samovar_boot_begin();
+    const int outcome = run(samovar_settings->app_script, true);
+    samovar_place = SAMOVAR_RUNS_SCRIPTS;
+    return outcome;
+}

@@ -1,0 +1,86 @@
+/* The PHP extension that this binary holds: its functions, classes and constants, and what it does
+ * when PHP starts and when a request of PHP's begins and ends. */
+#include "module.h"
+#include "functions/request_object.h"
+#include "functions/pinba.h"
+#include "functions/response_object.h"
+#include "functions/shared.h"
+#include "functions/tasks.h"
+#include "functions/timer_object.h"
+#include "functions/wrapped.h"
+#include "insight/ledger.h"
+#include "model/frankenphp.h"
+#include "model/script.h"
+#include "rollback/reseed.h"
+#include "sapi/name.h"
+#include "sapi/sapi.h"
+#include "sapi/variables.h"
+#include <ext/standard/info.h>
+#include "functions/arginfo/constants.h"
+#include "functions/arginfo/prototypes.h"
+#include "functions/arginfo/functions.h"
+
+static PHP_MINIT_FUNCTION(samovar) {
+    (void)type;
+    SAMOVAR_REGISTER_CONSTANTS();
+    /* Here, because strings interned later live for one request only. */
+    samovar_variables_startup();
+    samovar_request_startup();
+    samovar_response_startup();
+    samovar_counter_startup();
+    samovar_table_startup();
+    samovar_lock_startup();
+    samovar_cache_startup();
+    samovar_limiter_startup();
+    samovar_breaker_startup();
+    samovar_task_startup();
+    samovar_tasks_startup();
+    samovar_channel_startup();
+    samovar_pool_startup();
+    samovar_timer_object_startup();
+    samovar_pinba_startup(module_number);
+    samovar_ledger_startup();
+    samovar_sapi_minit();
+    samovar_sapi_name_varies(); /* Preloading compiles before the first request. */
+    return SUCCESS;
+}
+
+static PHP_RINIT_FUNCTION(samovar) {
+    (void)type;
+    (void)module_number;
+    samovar_sapi_name_varies();
+    samovar_filter_input_filled = false;
+    samovar_cwd_changed = false;
+    samovar_frankenphp_handled = false;
+    samovar_seeded_engines = NULL;
+    samovar_measures_startup();
+    return SUCCESS;
+}
+
+static PHP_RSHUTDOWN_FUNCTION(samovar) {
+    (void)type;
+    (void)module_number;
+    samovar_tasks_end(); /* Of shutdown functions, destructors and output callbacks. */
+    samovar_sapi_name_stays();
+    samovar_measures_end();
+    samovar_peak_bytes = zend_memory_peak_usage(0);
+    return SUCCESS;
+}
+
+static PHP_MINFO_FUNCTION(samovar) {
+    (void)zend_module;
+    php_info_print_table_start();
+    php_info_print_table_row(2, "Samovar", "active");
+    php_info_print_table_end();
+}
+
+zend_module_entry samovar_module_entry = {STANDARD_MODULE_HEADER,
+                                          "samovar",
+                                          samovar_functions,
+                                          PHP_MINIT(samovar),
+                                          NULL,
+                                          PHP_RINIT(samovar),
+                                          PHP_RSHUTDOWN(samovar),
+                                          PHP_MINFO(samovar),
+                                          SAMOVAR_VERSION,
+                                          STANDARD_MODULE_PROPERTIES};

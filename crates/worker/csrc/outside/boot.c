@@ -1,0 +1,137 @@
+/* Notes of a boot: which descriptors are the application's, what was done with its sockets, and the
+ * line of PHP that opened each. They lie in the image, so that every worker knows them. */
+#define _GNU_SOURCE
+#include "outside/boot.h"
+#include "outside/data.h"
+#include "outside/descriptor.h"
+#include <php.h>
+
+enum { WHERE = 256, PLACES_MAX = 128 };
+
+bool samovar_booting;
+
+static descriptor_set before;
+/* By their first bytes: TLS's ClientHello, SSH's greeting, whichever library sends them; and
+ * sockets that were given an address of their own, or options. */
+static descriptor_set ciphers, bound, tuned;
+
+/* Which line of PHP opened what. */
+static struct {
+    int fd;
+    char line[WHERE];
+} places[PLACES_MAX];
+static uint32_t place_count;
+
+static void note_before(int fd, void *data) {
+    (void)data;
+    samovar_set_add(&before, fd);
+}
+
+void samovar_boot_begin(void) {
+    before = ciphers = bound = tuned = (descriptor_set){{0}};
+    samovar_for_each_descriptor(note_before, NULL);
+    place_count = 0;
+    samovar_data_begin();
+    samovar_booting = true;
+}
+
+void samovar_boot_end(void) {
+    samovar_booting = false;
+}
+
+/* ---- notes --------------------------------------------------------------------------------- */
+
+void samovar_boot_sent(int fd, const void *from, size_t len) {
+    const uint8_t *at = from;
+    if (!samovar_booting) {
+        return;
+    }
+    const bool tls = len > 5 && at[0] == 0x16 && at[1] == 3 && at[2] <= 4 && at[5] == 1;
+    if (tls || (len >= 4 && memcmp(at, "SSH-", 4) == 0)) {
+        samovar_set_add(&ciphers, fd);
+    }
+}
+
+void samovar_boot_bound(int fd) {
+    if (samovar_booting) {
+        samovar_set_add(&bound, fd);
+    }
+}
+
+/* Until the other end has answered, it has no peer. */
+void samovar_boot_connects(int fd) {
+    if (samovar_booting && !samovar_is_datagram(fd)) {
+        samovar_boot_bound(fd);
+    }
+}
+
+void samovar_boot_tuned(int fd) {
+    if (samovar_booting) {
+        samovar_set_add(&tuned, fd);
+    }
+}
+
+/* The number is another socket's now. */
+static void forget(int fd) {
+    samovar_set_remove(&ciphers, fd);
+    samovar_set_remove(&bound, fd);
+    samovar_set_remove(&tuned, fd);
+}
+
+static uint32_t place_of(int fd) {
+    uint32_t i = 0;
+    while (i < place_count && places[i].fd != fd) {
+        i++;
+    }
+    return i;
+}
+
+void samovar_boot_opened(int fd) {
+    if (!samovar_booting) {
+        return;
+    }
+    forget(fd);
+    if (fd == -1 || !EG(current_execute_data)) {
+        return;
+    }
+    samovar_data_opened(fd);
+    const uint32_t i = place_of(fd);
+    if (i == PLACES_MAX) {
+        return;
+    }
+    place_count = MAX(place_count, i + 1);
+    places[i].fd = fd;
+    snprintf(places[i].line, WHERE, "%s:%u", zend_get_executed_filename(),
+             zend_get_executed_lineno());
+}
+
+void samovar_boot_forks(void) {
+    samovar_boot_opened(BOOT_CHILD);
+}
+
+/* ---- what they say ------------------------------------------------------------------------- */
+
+bool samovar_boot_was_there(int fd) {
+    return samovar_set_has(&before, fd);
+}
+
+void samovar_boot_disown(int fd) {
+    samovar_set_add(&before, fd);
+}
+
+bool samovar_boot_has_cipher(int fd) {
+    return samovar_set_has(&ciphers, fd);
+}
+
+bool samovar_boot_is_bound(int fd) {
+    return samovar_set_has(&bound, fd);
+}
+
+bool samovar_boot_is_tuned(int fd) {
+    return samovar_set_has(&tuned, fd);
+}
+
+const char *samovar_boot_where(int fd) {
+    const uint32_t i = place_of(fd);
+    return i < place_count ? places[i].line : "";
+}

@@ -1,0 +1,242 @@
+/* What the boot has left in the process that forks cannot share or a rollback cannot bring back.
+ *
+ * Each finding is reported with what to do about it, and names the fall-back that stays right: boot
+ * in every worker, or run the whole script for every request. */
+#define _GNU_SOURCE
+#include "outside/preflight.h"
+#include "boundary.h"
+#include "outside/boot.h"
+#include "outside/connections.h"
+#include "outside/data.h"
+#include "outside/descriptor.h"
+#include "outside/kept.h"
+#include "outside/locks.h"
+#include "outside/tls.h"
+#include <php.h>
+#include <fcntl.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+enum { COPY_BYTES_MAX = 64 << 20 }; /* of a temporary file, for each worker */
+
+static const char *const action_names[] = {"note", "worker", "script"};
+
+static void report(int *fall, const char *kind, int action, const char *what, const char *line,
+                   const char *advice) {
+    samovar_finding(kind, action_names[action], what, line, advice);
+    *fall = MAX(*fall, action);
+}
+
+/* ---- descriptors --------------------------------------------------------------------------- */
+
+static void look_at_socket(int fd, int *fall) {
+    struct sockaddr_storage peer;
+    char what[DESCRIPTOR_TEXT];
+    if (samovar_socket_has(fd, SO_ACCEPTCONN)) {
+        report(fall, "listener", FALL_SHARED, "a listening socket", samovar_boot_where(fd),
+               "all workers share it");
+        return;
+    }
+    if (samovar_is_datagram(fd) ||
+        (!samovar_is_connection(fd, &peer) && !samovar_boot_is_bound(fd))) {
+        return; /* Not connected: nothing that two processes could mix up. */
+    }
+    if (!samovar_is_connection(fd, &peer)) {
+        report(fall, "connection", FALL_WORKER, "a socket that is being connected, or has a name",
+               samovar_boot_where(fd), "connect below the checkpoint");
+        return;
+    }
+    samovar_descriptor_peer_name(&peer, what);
+    if (samovar_tls_live() > 0 || samovar_boot_has_cipher(fd)) {
+        report(fall, "tls", FALL_SCRIPT, what, samovar_boot_where(fd),
+               "an encrypted connection cannot return to an earlier state: open it below the "
+               "checkpoint, or use a unix socket");
+        return;
+    }
+    report(
+        fall, "connection", FALL_WORKER, what, samovar_boot_where(fd),
+        samovar_connections_know(fd)
+            ? "each worker boots by itself and keeps its own; a request that changes its session "
+              "(variables, temporary tables, locks) ends its worker. Open it below the "
+              "checkpoint if many do, or if few need it: then workers share an image"
+            : "open it below the checkpoint: nobody here knows its protocol, so that each "
+              "request that uses it ends its worker, unless the application calls "
+              "Samovar\\kept() with it");
+}
+
+/* Kernel objects whose own state a rollback of memory does not reach. */
+static bool is_stateful(const char *name) {
+    const char *const kinds[] = {"eventpoll",   "timerfd",    "signalfd", "inotify",  "io_uring",
+                                 "userfaultfd", "perf_event", "bpf",      "fanotify", "eventfd"};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strstr(name, kinds[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A lock that others wait for says that what it protects is the process's own: it was read, and a
+ * rollback would bring that back when the file has long changed (SQLite's exclusive mode, dba).
+ * False: there is none. */
+static bool look_at_locks(int fd, const char *name, int *fall) {
+    char text[LOCKS_BYTES_MAX];
+    if (samovar_locks_read(fd, text) == 0) {
+        return false;
+    }
+    const bool exclusive = strstr(text, " WRITE ") != NULL;
+    report(fall, "lock", exclusive ? FALL_SCRIPT : FALL_WORKER, name, samovar_boot_where(fd),
+           exclusive ? "lock files below the checkpoint: what this one protects would be set back "
+                       "in memory, and not in the file"
+                     : "lock files below the checkpoint");
+    return true;
+}
+
+/* php://stderr is a copy of the server's own: a pipe in a container, a socket below systemd. All
+ * workers share it, as they do without a checkpoint. */
+static bool is_output(const struct stat *info) {
+    struct stat standard;
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fstat(fd, &standard) == 0 && standard.st_dev == info->st_dev &&
+            standard.st_ino == info->st_ino) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void look_at_file(int fd, const struct stat *info, const char *name, int *fall) {
+    if (samovar_is_temporary(fd, info)) {
+        if (info->st_size > COPY_BYTES_MAX) {
+            report(fall, "image", FALL_SCRIPT, "a temporary file of more than 64 MiB",
+                   samovar_boot_where(fd), "fill large temporary files below the checkpoint");
+        }
+    } else if ((fcntl(fd, F_GETFL) & (O_ACCMODE | O_APPEND)) == O_WRONLY) {
+        report(fall, "file", FALL_SHARED, name, samovar_boot_where(fd),
+               "each request writes over what the last one wrote: open it in append mode (`a`), or "
+               "below the checkpoint");
+    }
+}
+
+/* The last preflight found nothing that keeps workers from sharing an image. */
+static bool is_shared;
+
+static uint32_t opened; /* descriptors that the boot has opened */
+
+static void look_at_descriptor(int fd, void *data) {
+    int *fall = data;
+    struct stat info;
+    char name[DESCRIPTOR_TEXT];
+    if (samovar_boot_was_there(fd) || fstat(fd, &info) != 0) {
+        return;
+    }
+    if (is_output(&info)) {
+        samovar_boot_disown(fd); /* A worker has another, and would not know it again. */
+        return;
+    }
+    samovar_descriptor_name(fd, name);
+    if (++opened > KEPT_MAX) {
+        if (opened == KEPT_MAX + 1) {
+            report(fall, "image", FALL_SCRIPT, "more than 64 open descriptors",
+                   samovar_boot_where(fd), "close files above the checkpoint");
+        }
+    } else if (fd >= DESCRIPTORS_MAX) {
+        report(fall, "kernel-object", FALL_SCRIPT, "a descriptor above 1023",
+               samovar_boot_where(fd), "open fewer files above the checkpoint");
+    } else if (S_ISSOCK(info.st_mode)) {
+        look_at_socket(fd, fall);
+    } else if (S_ISFIFO(info.st_mode)) {
+        report(fall, "pipe", FALL_WORKER, "a pipe to another process", samovar_boot_where(fd),
+               "start processes below the checkpoint: each request that uses this one ends its "
+               "worker");
+    } else if (S_ISCHR(info.st_mode) && !samovar_is_stateless(name)) {
+        report(fall, "pipe", FALL_WORKER, name, samovar_boot_where(fd),
+               "open terminals and devices below the checkpoint: each request that uses this one "
+               "ends its worker");
+    } else if (S_ISREG(info.st_mode)) {
+        if (!look_at_locks(fd, name, fall)) {
+            look_at_file(fd, &info, name, fall);
+        }
+    } else if (strncmp(name, "anon_inode:", 11) == 0 && is_stateful(name)) {
+        report(fall, "kernel-object", FALL_SCRIPT, name, samovar_boot_where(fd),
+               "start event loops below the checkpoint");
+    }
+}
+
+/* ---- the process --------------------------------------------------------------------------- */
+
+static void look_at_threads(int *fall) {
+    struct stat task;
+    if (stat("/proc/self/task", &task) == 0 && task.st_nlink > 3) {
+        report(fall, "thread", FALL_SCRIPT, "a thread", samovar_boot_where(BOOT_THREAD),
+               "an extension started it; neither a fork nor a rollback keeps threads");
+    }
+}
+
+static void look_at_children(int *fall) {
+    siginfo_t child = {0};
+    if (waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == 0) {
+        report(fall, "child", FALL_WORKER, "a child process", samovar_boot_where(BOOT_CHILD),
+               "start processes below the checkpoint, or wait for their end above it");
+    }
+}
+
+static void look_at_timers(int *fall) {
+    struct itimerval real, virtual;
+    getitimer(ITIMER_REAL, &real);
+    getitimer(ITIMER_VIRTUAL, &virtual);
+    if (timerisset(&real.it_value) || timerisset(&virtual.it_value)) {
+        report(fall, "timer", FALL_SCRIPT, "a running timer", samovar_boot_where(BOOT_TIMER),
+               "set alarms below the checkpoint: one cannot be set back");
+    }
+}
+
+static bool is_dba(const char *type) {
+    return type && strncasecmp(type, "dba", 3) == 0;
+}
+
+/* A resource, since PHP 8.4 an object of Dba\Connection. */
+static bool has_dba(void) {
+    zval *entry;
+    ZEND_HASH_FOREACH_VAL(&EG(regular_list), entry) {
+        if (is_dba(zend_rsrc_list_get_rsrc_type(Z_RES_P(entry)))) {
+            return true;
+        }
+    }
+    ZEND_HASH_FOREACH_END();
+    for (uint32_t i = 1; i < EG(objects_store).top; i++) {
+        const zend_object *object = EG(objects_store).object_buckets[i];
+        if (IS_OBJ_VALID(object) && object->ce->type == ZEND_INTERNAL_CLASS &&
+            is_dba(ZSTR_VAL(object->ce->name))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ext/dba keeps pages of its file in memory, whether it locks the file or not. */
+static void look_at_dba(int *fall) {
+    if (has_dba()) {
+        report(fall, "lock", FALL_SCRIPT, "an open dba database", "",
+               "open it below the checkpoint: what it keeps in memory would be set back, and not "
+               "its file");
+    }
+}
+
+int samovar_preflight(void) {
+    int fall = FALL_SHARED;
+    samovar_boot_end();
+    opened = 0;
+    samovar_for_each_descriptor(look_at_descriptor, &fall);
+    look_at_threads(&fall);
+    look_at_children(&fall);
+    look_at_timers(&fall);
+    look_at_dba(&fall);
+    is_shared = fall == FALL_SHARED;
+    samovar_data_report();
+    return fall;
+}
+
+bool samovar_preflight_shares(void) {
+    return is_shared;
+}

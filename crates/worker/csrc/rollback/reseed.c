@@ -1,0 +1,242 @@
+/* Random generators: none may go on where the image stood, or all requests would draw the same.
+ *
+ * OpenSSL and those that ask the kernel each time need nothing: OpenSSL is given a method that asks
+ * the kernel. The others get a new seed after every rollback and fork: PHP's Mersenne Twister (also
+ * behind rand, shuffle, str_shuffle, array_rand) and combined LCG (lcg_value, uniqid with more
+ * entropy), the session's own, engine objects made above the checkpoint without a seed of their
+ * own, GMP, libc's rand, random and drand48, SQLite's randomblob and random(), GnuTLS, libgcrypt.
+ *
+ * Those that seed themselves when they are first used are made to forget their state once, before
+ * requests begin: a rollback forgets it again. The others are reseeded after each. */
+#define _GNU_SOURCE
+#include "rollback/reseed.h"
+#include "compat.h"
+#include "leave.h"
+#include "persistent.h"
+#include <dlfcn.h>
+#include <ext/standard/basic_functions.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+/* ---- OpenSSL ------------------------------------------------------------------------------- */
+
+/* openssl/rand.h: struct rand_meth_st. OpenSSL 3 keeps it as an interface for engines. */
+typedef struct {
+    int (*seed)(const void *, int);
+    int (*bytes)(unsigned char *, int);
+    void (*cleanup)(void);
+    int (*add)(const void *, int, double);
+    int (*pseudorand)(unsigned char *, int);
+    int (*status)(void);
+} rand_method;
+
+static bool fill_from_kernel(void *to, size_t len) {
+    unsigned char *at = to;
+    while (len > 0) {
+        ssize_t n = getrandom(at, len, 0);
+        if (n < 0 && errno != EINTR) {
+            return false;
+        }
+        if (n > 0) {
+            at += n;
+            len -= (size_t)n;
+        }
+    }
+    return true;
+}
+
+static int kernel_bytes(unsigned char *to, int len) {
+    return len >= 0 && fill_from_kernel(to, (size_t)len);
+}
+
+static int kernel_seed(const void *from, int len) {
+    (void)from;
+    (void)len;
+    return 1;
+}
+
+static int kernel_add(const void *from, int len, double entropy) {
+    (void)entropy;
+    return kernel_seed(from, len);
+}
+
+static int kernel_status(void) {
+    return 1;
+}
+
+static const rand_method from_kernel = {kernel_seed, kernel_bytes, NULL,
+                                        kernel_add,  kernel_bytes, kernel_status};
+
+void samovar_reseed_startup(void) {
+    int (*set_method)(const rand_method *) = dlsym(RTLD_DEFAULT, "RAND_set_rand_method");
+    if (set_method) {
+        set_method(&from_kernel);
+    }
+}
+
+/* ---- PHP's own ----------------------------------------------------------------------------- */
+
+/* Entropy costs a system call: it is drawn for many rollbacks at once, and lies in memory that no
+ * rollback brings back. */
+static void draw(void *to, size_t len) {
+    if (!samovar_persistent) {
+        fill_from_kernel(to, len);
+        return;
+    }
+    reseed_state *s = &samovar_persistent->reseed;
+    if (s->entropy_left < len) {
+        if (!fill_from_kernel(s->entropy, sizeof s->entropy)) {
+            samovar_leave_for(LEAVE_FATAL);
+        }
+        s->entropy_left = sizeof s->entropy;
+    }
+    s->entropy_left -= len;
+    memcpy(to, s->entropy + s->entropy_left, len);
+    memset(s->entropy + s->entropy_left, 0, len);
+}
+
+static uint64_t draw_number(void) {
+    uint64_t number;
+    draw(&number, sizeof number);
+    return number;
+}
+
+static void reseed_php(void) {
+    RANDOM_G(mt19937_seeded) = false; /* Seeds itself from the kernel when it is next used. */
+    uint64_t number = draw_number();
+    samovar_lcg_set((int32_t)(number & 0x3fffffff) + 1, (int32_t)(number >> 32 & 0x3fffffff) + 1);
+    if (&ps_globals) {
+        samovar_session_random_forget();
+    }
+}
+
+/* Instead of libphp's, for all models: PHP seeds the Mersenne Twister from 32 bits, and of a
+ * hundred thousand requests two would draw the same numbers. Here its whole state is drawn from the
+ * kernel, when it is first used. */
+void php_random_mt19937_seed_default(php_random_status_state_mt19937 *state) {
+    fill_from_kernel(state->state, sizeof state->state);
+    /* All of its numbers are used: the first draw makes the next generation. */
+    state->count = sizeof state->state / sizeof state->state[0];
+    state->mode = MT_RAND_MT19937;
+}
+
+/* ---- engines made above the checkpoint ----------------------------------------------------- */
+
+enum { ENGINES_MAX = 256 };
+static php_random_engine *engines[ENGINES_MAX];
+static uint32_t engine_count;
+
+static bool is_pseudo_random(const zend_class_entry *class) {
+    return instanceof_function(class, random_ce_Random_Engine_Mt19937) ||
+           instanceof_function(class, random_ce_Random_Engine_PcgOneseq128XslRr64) ||
+           instanceof_function(class, random_ce_Random_Engine_Xoshiro256StarStar);
+}
+
+HashTable *samovar_seeded_engines;
+
+static bool has_own_seed(const zend_object *object) {
+    return samovar_seeded_engines && zend_hash_index_exists(samovar_seeded_engines, object->handle);
+}
+
+static void find_engines(void) {
+    engine_count = 0;
+    for (uint32_t i = 1; i < EG(objects_store).top; i++) {
+        zend_object *object = EG(objects_store).object_buckets[i];
+        if (IS_OBJ_VALID(object) && engine_count < ENGINES_MAX && is_pseudo_random(object->ce) &&
+            !has_own_seed(object)) {
+            engines[engine_count++] = php_random_engine_from_obj(object);
+        }
+    }
+}
+
+static void reseed_engines(void) {
+    for (uint32_t i = 0; i < engine_count; i++) {
+        samovar_engine_seed(engines[i], draw_number());
+    }
+}
+
+/* ---- libraries ----------------------------------------------------------------------------- */
+
+static void (*gnutls_refresh)(void);
+static void (*gcrypt_poll)(void);
+static int (*snmp_callbacks)(int major, int minor, void *);
+
+/* net-snmp/library/callback.h: of its library; after the first settings are read. */
+enum { SNMP_OF_LIBRARY = 0, SNMP_POST_PREMIB = 3 };
+
+/* Only those that are in the process already: a library that is loaded later seeds itself. */
+static void *loaded(const char *library, const char *function) {
+    void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+    return handle ? dlsym(handle, function) : NULL;
+}
+
+/* Before the image: or each reset of its generator would begin with all of its start. */
+void samovar_reseed_warm_up(void) {
+    int (*initialize)(void) = (int (*)(void))loaded("libsqlite3.so.0", "sqlite3_initialize");
+    if (initialize) {
+        initialize();
+    }
+}
+
+static void forget_sqlite(void) {
+    void (*randomness)(int, void *) =
+        (void (*)(int, void *))loaded("libsqlite3.so.0", "sqlite3_randomness");
+    if (randomness) {
+        randomness(0, NULL); /* "If N is less than one, the PRNG is reset" (sqlite.org). */
+    }
+}
+
+static void forget_gmp(void) {
+    const zend_module_entry *gmp = zend_hash_str_find_ptr(&module_registry, "gmp", 3);
+    if (gmp && gmp->globals_ptr) {
+        *(bool *)gmp->globals_ptr = false; /* rand_initialized: it seeds itself anew. */
+    }
+}
+
+/* libc's generators are asked through interpose/random.c, which seeds them first. */
+static bool libc_is_unseeded;
+
+void samovar_reseed_prepare(void) {
+    find_engines();
+    forget_sqlite();
+    forget_gmp();
+    libc_is_unseeded = true;
+    gnutls_refresh = (void (*)(void))loaded("libgnutls.so.30", "gnutls_rnd_refresh");
+    gcrypt_poll = (void (*)(void))loaded("libgcrypt.so.20", "gcry_fast_random_poll");
+    snmp_callbacks = (int (*)(int, int, void *))loaded("libnetsnmp.so.40", "snmp_call_callbacks");
+}
+
+void samovar_reseed_libc(void) {
+    if (!libc_is_unseeded) {
+        return;
+    }
+    libc_is_unseeded = false;
+    struct {
+        unsigned number;
+        unsigned short state[3];
+    } seeds;
+    if (!fill_from_kernel(&seeds, sizeof seeds)) {
+        samovar_leave_for(LEAVE_FATAL);
+    }
+    srandom(seeds.number);
+    seed48(seeds.state);
+}
+
+static void reseed_libraries(void) {
+    if (gnutls_refresh) {
+        gnutls_refresh();
+    }
+    if (gcrypt_poll) {
+        gcrypt_poll();
+    }
+    if (snmp_callbacks) {
+        /* Draws the number that version 3 encrypts its next message with (RFC 3826, 3.1.2.1). */
+        snmp_callbacks(SNMP_OF_LIBRARY, SNMP_POST_PREMIB, NULL);
+    }
+}
+
+void samovar_reseed(void) {
+    reseed_php();
+    reseed_engines();
+    reseed_libraries();
+}

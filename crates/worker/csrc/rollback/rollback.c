@@ -1,0 +1,172 @@
+/* The point that a worker returns to after each request, and the way back.
+ *
+ * A rollback runs on a stack of its own with all signals blocked, puts back what the kernel knows
+ * (put_back.c, mappings.c, process.c), then memory (hot.c), then the stack, and returns once more
+ * from the getcontext() in samovar_rollback_here(). */
+#define _GNU_SOURCE
+#include "rollback/rollback.h"
+#include "boundary.h"
+#include "outside/connections.h"
+#include "outside/put_back.h"
+#include "outside/talk.h"
+#include "persistent.h"
+#include <php.h>
+#include <zend_fibers.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+enum {
+    RESTORE_STACK_BYTES = 256 << 10,
+    RED_ZONE = 128, /* below the stack pointer and still in use (x86-64 ABI) */
+    STACK_BYTES_MAX = 8 << 20
+};
+
+persistent_state *samovar_persistent;
+
+static uint64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static char *stack_pointer(const ucontext_t *context) {
+#if defined(__x86_64__)
+    return (char *)context->uc_mcontext.gregs[REG_RSP];
+#elif defined(__aarch64__)
+    return (char *)context->uc_mcontext.sp;
+#else
+#error "which register is the stack pointer?"
+#endif
+}
+
+/* What must be known before anything is put back: a doubt ends the worker. The last one counts. */
+static void leave_when_in_doubt(persistent_state *s) {
+    rollback_state *r = &s->rollback;
+    if (!samovar_talk_ends(&s->kept, r->unclean) || !samovar_put_back_are_quiet(&s->kept)) {
+        r->leave = LEAVE_CONNECTION;
+    }
+    if (!samovar_put_back_are_known(&s->kept)) {
+        r->leave = LEAVE_DESCRIPTOR;
+    }
+    const leave_reason doubt = samovar_process_doubt(&s->process, s->hot.threads_started);
+    if (doubt != LEAVE_NOT) {
+        r->leave = doubt;
+    }
+    if (r->leave != LEAVE_NOT) {
+        samovar_leave_for(r->leave);
+    }
+}
+
+/* Runs on a stack in shared memory. Nothing here may rely on memory that is being put back. */
+static void restore(void) {
+    persistent_state *s = samovar_persistent;
+    rollback_state *r = &s->rollback;
+    const uint64_t from = now_ns();
+    const bool touched = samovar_hot_touched(&s->hot);
+    leave_when_in_doubt(s);
+    samovar_put_back(&s->kept);
+    samovar_must(samovar_arena_restore(&s->arena), LEAVE_MAPPING);
+    samovar_mappings_restore(&s->mappings, touched, r->count);
+    samovar_process_restore(&s->process);
+    samovar_hot_restore(&s->hot, touched, r->count);
+    memcpy(r->stack_low, r->stack_copy, r->stack_len);
+    r->count++;
+    r->last_ns = now_ns() - from;
+    setcontext(&r->resume);
+    _exit(71); /* Only a broken context gets here. */
+}
+
+_Noreturn void samovar_roll_back(void) {
+    samovar_paths_look(&samovar_persistent->paths);
+    setcontext(&samovar_persistent->rollback.restore);
+    _exit(71);
+}
+
+static bool prepare_restore(rollback_state *s) {
+    char *stack = samovar_shared_memory(RESTORE_STACK_BYTES);
+    if (!stack || getcontext(&s->restore) != 0) {
+        return false;
+    }
+    s->restore.uc_stack.ss_sp = stack;
+    s->restore.uc_stack.ss_size = RESTORE_STACK_BYTES;
+    s->restore.uc_link = NULL;
+    sigfillset(&s->restore.uc_sigmask);
+    makecontext(&s->restore, restore, 0);
+    return true;
+}
+
+/* In a fiber the stack in use is part of the image, and the process's own is the main fiber's. */
+static char *lowest_of_main_stack(const rollback_state *s) {
+    char *low = stack_pointer(&s->resume);
+    if (EG(active_fiber) && EG(main_fiber_context)) {
+        low = EG(main_fiber_context)->handle;
+    }
+    return low - RED_ZONE;
+}
+
+static bool save_stack(rollback_state *s) {
+    const char *top = (const char *)samovar_image->stack_top;
+    s->stack_low = lowest_of_main_stack(s);
+    s->stack_len = (size_t)(top - s->stack_low);
+    if (s->stack_low > top || s->stack_len > s->stack_room) {
+        return false;
+    }
+    memcpy(s->stack_copy, s->stack_low, s->stack_len);
+    return true;
+}
+
+/* The order counts: what the boot has opened is looked at before the worker opens anything of its
+ * own, and the pages come last, because what the worker has changed so far is copied there. */
+static bool start(persistent_state *s) {
+    rollback_state *r = &s->rollback;
+    samovar_arena_start(&s->arena);
+    r->stack_room = STACK_BYTES_MAX;
+    r->stack_copy = samovar_shared_memory(r->stack_room);
+    if (!r->stack_copy || !samovar_kept_begin(&s->kept)) {
+        return false;
+    }
+    samovar_connections_begin();
+    if (!samovar_hot_open(&s->hot) || !samovar_mappings_open(&s->mappings) ||
+        !samovar_process_begin(&s->process) || !samovar_put_back_begin(&s->kept, s->process.cwd) ||
+        !prepare_restore(r) || !samovar_hot_start(&s->hot)) {
+        return false;
+    }
+    r->leave = LEAVE_NOT; /* What was noted so far was this start's. */
+    samovar_process_settle(&s->process);
+    return samovar_mappings_settle(&s->mappings);
+}
+
+/* A process that a request forks is no worker: it must reach neither what persists nor the ring. */
+void samovar_forked(void) {
+    samovar_talk_forked();
+    samovar_persistent = NULL;
+    samovar_detach();
+}
+
+bool samovar_rollback_here(void) {
+    persistent_state *s = samovar_shared_memory(sizeof *s);
+    if (!s) {
+        return false;
+    }
+    samovar_reseed_prepare();
+    samovar_persistent = s;
+    if (!start(s)) {
+        samovar_persistent = NULL;
+        return false;
+    }
+    getcontext(&s->rollback.resume);
+    s = samovar_persistent;
+    if (s->rollback.count == 0) {
+        if (!save_stack(&s->rollback)) {
+            samovar_persistent = NULL;
+            return false;
+        }
+        samovar_paths_look(&s->paths);
+    } else {
+        samovar_rolled_back(s->rollback.last_ns, s->hot.count, s->hot.searched);
+    }
+    samovar_paths_forget(&s->paths);
+    samovar_reseed();
+    return true;
+}

@@ -1,0 +1,127 @@
+/* The start and the end of PHP in the template, where all rooms meet; and what signals that ask for
+ * an end mean in our processes. */
+#define _GNU_SOURCE
+#include "boundary.h"
+#include "module.h"
+#include "functions/wrapped.h"
+#include "census/calls.h"
+#include "census/report.h"
+#include "interpose/original.h"
+#include "memory/arena.h"
+#include "memory/heap.h"
+#include "model/overrun.h"
+#include "outside/boot.h"
+#include "outside/tls.h"
+#include "rollback/reseed.h"
+#include "rollback/rollback.h"
+#include "rollback/stain.h"
+#include "sapi/name.h"
+#include "sapi/sapi.h"
+#include "tasks/task.h"
+#include <php_ini.h>
+#include <zend_signal.h>
+#include <limits.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+/* ---- signals ------------------------------------------------------------------------------- */
+
+static pid_t our_process;
+
+void samovar_is_ours(void) {
+    our_process = getpid();
+    samovar_stains_begin_anew();
+}
+
+/* What pcntl_fork() makes has nothing to wait for: it ends, as below php-fpm. */
+static void end_by(int signal_number) {
+    const struct sigaction ending = {.sa_handler = SIG_DFL};
+    sigset_t it;
+    sigaction(signal_number, &ending, NULL);
+    sigemptyset(&it);
+    sigaddset(&it, signal_number);
+    sigprocmask(SIG_UNBLOCK, &it, NULL);
+    kill(getpid(), signal_number);
+}
+
+static void stay(int signal_number) {
+    if (getpid() != our_process) {
+        end_by(signal_number);
+    }
+}
+
+/* Service managers signal every process of a service, but only the front knows when the last
+ * request is answered: it tells the workers through the ring. Handlers, not SIG_IGN: that would be
+ * inherited by programs PHP starts. Installed before zend_signal_startup(), which takes what it
+ * finds for the default. */
+static void leave_stopping_to_the_front(void) {
+    const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+    struct sigaction action = {.sa_handler = stay, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        sigaction(signals[i], &action, NULL);
+    }
+}
+
+/* ---- start --------------------------------------------------------------------------------- */
+
+static int startup(sapi_module_struct *module) {
+    return php_module_startup(module, &samovar_module_entry);
+}
+
+int samovar_php_startup(const samovar_options *options) {
+    signal(SIGPIPE, SIG_IGN);
+    samovar_is_ours();
+    samovar_look_up_originals();
+    leave_stopping_to_the_front();
+    zend_signal_startup();
+    /* One heap, whose end a rollback can put back. */
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    sapi_module_struct *module = samovar_sapi_prepare(options);
+    module->startup = startup;
+    module->php_ini_path_override = (char *)options->ini_file;
+    sapi_startup(module);
+    module->ini_entries = (char *)options->ini_entries;
+    if (module->startup(module) == FAILURE) {
+        return -1;
+    }
+    samovar_sapi_started();
+    samovar_wrap_functions();
+    samovar_overrun_startup();
+    if (samovar_reports()) {
+        samovar_calls_watch();
+    }
+    pthread_atfork(samovar_boot_forks, NULL, samovar_forked);
+    pthread_atfork(NULL, NULL, samovar_tasks_forked);
+    samovar_reseed_startup();
+    samovar_tls_startup();
+    samovar_heap_learn();
+    samovar_arena_learn();
+    return 0;
+}
+
+void samovar_php_shutdown(void) {
+    samovar_sapi_name_stays();
+    php_module_shutdown();
+    sapi_shutdown();
+}
+
+bool samovar_has_directive(const char *name) {
+    return zend_hash_str_exists(EG(ini_directives), name, strlen(name));
+}
+
+uintptr_t samovar_php_code(void) {
+    return (uintptr_t)php_module_startup;
+}
+
+const char *samovar_php_version(void) {
+    zval *version = zend_get_constant_str("PHP_VERSION", sizeof("PHP_VERSION") - 1);
+    return version && Z_TYPE_P(version) == IS_STRING ? Z_STRVAL_P(version) : "unknown";
+}
+
+const char *samovar_php_built_for(void) {
+    return PHP_VERSION;
+}

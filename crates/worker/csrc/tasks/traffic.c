@@ -1,0 +1,189 @@
+/* Bytes and connections: waits for room or bytes first, then moves what can be moved at once. */
+#define _GNU_SOURCE
+#include "tasks/calls.h"
+#include "insight/ledger.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { UNIX_RETRY_NS = 1000000 }; /* A full backlog says no more than "later". */
+
+/* ---- in ------------------------------------------------------------------------------------ */
+
+/* The flags of a call that has some: whether it says EAGAIN rather than wait. */
+static bool says_again(const blocking_call *call) {
+    switch (call->number) {
+    case SYS_recvfrom:
+    case SYS_sendto:
+    case SYS_recvmmsg:
+    case SYS_sendmmsg:
+        return call->argument[3] & MSG_DONTWAIT;
+    case SYS_recvmsg:
+    case SYS_sendmsg:
+        return call->argument[2] & MSG_DONTWAIT;
+    default:
+        return false;
+    }
+}
+
+long samovar_task_reads(const blocking_call *call, task_wait *wait) {
+    if (says_again(call) || samovar_is_nonblocking(call->fd)) {
+        return samovar_make_call(call);
+    }
+    wait->deadline_ns = samovar_task_limit(call->fd, SO_RCVTIMEO);
+    if (!samovar_task_wait_for(wait, call->fd, POLLIN, EAGAIN)) {
+        return -1;
+    }
+    return samovar_make_call(call);
+}
+
+/* ---- out ----------------------------------------------------------------------------------- */
+
+static bool is_socket(int fd) {
+    int type;
+    socklen_t len = sizeof type;
+    return syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0;
+}
+
+static bool is_pipe(int fd) {
+    struct stat info;
+    return fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode);
+}
+
+/* As a socket that blocks does it: all of it, or as much as went before it failed. */
+static long send_all(const blocking_call *call, task_wait *wait) {
+    const char *from = (const char *)call->argument[1];
+    const size_t len = (size_t)call->argument[2];
+    blocking_call some = *call;
+    some.number = SYS_sendto;
+    if (call->number == SYS_write) {
+        some.argument[3] = some.argument[4] = some.argument[5] = 0;
+    }
+    some.argument[3] |= MSG_DONTWAIT;
+    size_t sent = 0;
+    for (;;) {
+        some.argument[1] = SAMOVAR_ARGUMENT(from + sent);
+        some.argument[2] = SAMOVAR_ARGUMENT(len - sent);
+        const long n = samovar_make_call(&some);
+        sent += n > 0 ? (size_t)n : 0;
+        if (n >= 0 && sent >= len) {
+            return (long)sent;
+        }
+        const bool is_full = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+        if ((n < 0 && !is_full) ||
+            (is_full && !samovar_task_wait_for(wait, call->fd, POLLOUT, EAGAIN))) {
+            return sent > 0 ? (long)sent : -1;
+        }
+    }
+}
+
+/* A pipe that has room has it for PIPE_BUF bytes. */
+static long pipe_all(const blocking_call *call, task_wait *wait) {
+    const size_t len = (size_t)call->argument[2];
+    blocking_call some = *call;
+    size_t sent = 0;
+    do {
+        if (!samovar_task_wait_for(wait, call->fd, POLLOUT, EAGAIN)) {
+            return sent > 0 ? (long)sent : -1;
+        }
+        some.argument[1] = call->argument[1] + (long)sent;
+        some.argument[2] = (long)MIN(len - sent, (size_t)PIPE_BUF);
+        const long n = samovar_make_call(&some);
+        if (n <= 0) {
+            return sent > 0 ? (long)sent : n;
+        }
+        sent += (size_t)n;
+    } while (sent < len);
+    return (long)sent;
+}
+
+/* Several parts: as many bytes as there is room for, which is a result that all callers know. */
+static long send_parts(const blocking_call *call, task_wait *wait) {
+    if (!samovar_task_wait_for(wait, call->fd, POLLOUT, EAGAIN)) {
+        return -1;
+    }
+    if (!is_socket(call->fd) || call->number == SYS_sendfile || call->number == SYS_sendmmsg) {
+        return samovar_make_call(call);
+    }
+    const struct msghdr parts = {.msg_iov = (struct iovec *)call->argument[1],
+                                 .msg_iovlen = (size_t)call->argument[2]};
+    const bool is_message = call->number == SYS_sendmsg;
+    const struct msghdr *message = is_message ? (void *)call->argument[1] : &parts;
+    const long flags = is_message ? call->argument[2] : 0;
+    return syscall(SYS_sendmsg, call->fd, message, flags | MSG_DONTWAIT);
+}
+
+long samovar_task_writes(const blocking_call *call, task_wait *wait) {
+    if (says_again(call) || samovar_is_nonblocking(call->fd)) {
+        return samovar_make_call(call);
+    }
+    wait->deadline_ns = samovar_task_limit(call->fd, SO_SNDTIMEO);
+    const bool is_plain = call->number == SYS_write || call->number == SYS_sendto;
+    if (!is_plain) {
+        return send_parts(call, wait);
+    }
+    if (is_socket(call->fd)) {
+        return send_all(call, wait);
+    }
+    return is_pipe(call->fd) ? pipe_all(call, wait) : samovar_make_call(call);
+}
+
+/* ---- connect ------------------------------------------------------------------------------- */
+
+static long connect_error(int fd) {
+    int error = 0;
+    socklen_t len = sizeof error;
+    if (syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0) {
+        return -1;
+    }
+    if (error) {
+        errno = error;
+        return -1;
+    }
+    return 0;
+}
+
+/* As connect(2) of a socket that blocks has it: a limit that is over says EINPROGRESS. */
+static long connect_waiting(const blocking_call *call, task_wait *wait) {
+    wait->deadline_ns = samovar_task_limit(call->fd, SO_SNDTIMEO);
+    const uint64_t limit = wait->deadline_ns;
+    for (;;) {
+        if (samovar_make_call(call) == 0) {
+            return 0;
+        }
+        if (errno == EINPROGRESS) {
+            return samovar_task_wait_for(wait, call->fd, POLLOUT, EINPROGRESS)
+                       ? connect_error(call->fd)
+                       : -1;
+        }
+        if (errno != EAGAIN) {
+            return -1;
+        }
+        const uint64_t again = samovar_now_ns() + UNIX_RETRY_NS;
+        wait->fds = NULL;
+        wait->count = 0;
+        wait->deadline_ns = limit && limit < again ? limit : again;
+        if (samovar_task_wait(wait) != WOKEN_LATE || wait->deadline_ns == limit) {
+            errno = wait->deadline_ns == limit ? EAGAIN : ECANCELED;
+            return -1;
+        }
+        wait->deadline_ns = limit;
+    }
+}
+
+long samovar_task_connects(const blocking_call *call, task_wait *wait) {
+    const long flags = syscall(SYS_fcntl, call->fd, F_GETFL);
+    if (flags < 0 || flags & O_NONBLOCK ||
+        syscall(SYS_fcntl, call->fd, F_SETFL, flags | O_NONBLOCK) != 0) {
+        return samovar_make_call(call);
+    }
+    const long result = connect_waiting(call, wait);
+    const int error = errno;
+    syscall(SYS_fcntl, call->fd, F_SETFL, flags);
+    errno = error;
+    return result;
+}

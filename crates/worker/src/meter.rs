@@ -1,0 +1,218 @@
+//! finish: what a request has cost its worker: CPU time, page faults, context switches, the rollback before it.
+//!
+//! The kernel's figures are sums of the thread's, so that a request is charged the difference since they were last read. To read
+//! them costs as much as a short request: those are charged the time they took, and the next longer one settles the
+//! difference. A rollback comes after its request is finished: it is told with the next, which it has made the worker
+//! ready for.
+
+use samovar_ring::UsageDetails;
+
+/// Fifty times what reading the CPU clock costs.
+const CPU_WORTH_NS: u64 = 20_000;
+/// Two hundred times what reading faults and switches costs.
+const COUNTS_WORTH_NS: u64 = 50_000;
+
+unsafe extern "C" {
+    fn samovar_shared_memory(len: usize) -> *mut std::ffi::c_void;
+}
+
+/// Sums of a worker's, in memory of its own that no rollback brings back.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    /// What the CPU clock said when it was last read.
+    cpu_read_ns: u64,
+    /// Charged since then without reading it.
+    guessed_ns: u64,
+    /// CPU time charged to requests so far.
+    charged_ns: u64,
+    /// What was last read of the others.
+    counts: Counts,
+    /// How often this worker has slept for want of a request since then.
+    idle_sleeps: u64,
+    /// The last rollback, if no request was told of it.
+    rollback_ns: u64,
+    rollback_pages: u32,
+    /// The application serves: what it costs is its requests'.
+    is_serving: bool,
+}
+
+/// What a request is told to have cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Charge {
+    pub(crate) cpu_ns: u64,
+    pub(crate) details: UsageDetails,
+}
+
+/// Sums of the thread since it began.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    faults_minor: u64,
+    faults_major: u64,
+    switches_voluntary: u64,
+    switches_involuntary: u64,
+}
+
+impl Meter {
+    /// In memory that no rollback brings back.
+    pub(crate) fn persistent() -> &'static mut Meter {
+        // SAFETY: no pointers; asks for zeroed memory.
+        let at = unsafe { samovar_shared_memory(size_of::<Meter>()) }.cast::<Meter>();
+        // SAFETY: page-aligned and large enough, mapped for the life of the process, and zero is a meter; or null.
+        let meter = unsafe { at.as_mut() }.unwrap_or_else(|| Box::leak(Box::default()));
+        meter.begin();
+        meter
+    }
+
+    /// What this worker did so far was no request's.
+    pub(crate) fn begin(&mut self) {
+        let charged_ns = self.charged_ns;
+        *self = Meter { cpu_read_ns: cpu_ns(), counts: counts(), charged_ns, ..Meter::default() };
+    }
+
+    /// The application is booted.
+    pub(crate) fn boots(&mut self) {
+        self.is_serving = false;
+    }
+
+    /// The application serves, or does again after a rollback: what its boot has cost is no request's.
+    pub(crate) fn serves(&mut self) {
+        if !self.is_serving {
+            self.begin();
+            self.is_serving = true;
+        }
+    }
+
+    /// It has slept so often for want of a request.
+    pub(crate) fn idled(&mut self, times: u32) {
+        self.idle_sleeps += u64::from(times);
+    }
+
+    /// The worker was made ready for its next request.
+    pub(crate) fn rolled_back(&mut self, ns: u64, pages: usize) {
+        self.rollback_ns = ns;
+        self.rollback_pages = u32::try_from(pages).unwrap_or(u32::MAX);
+    }
+
+    /// CPU time that this worker's requests have used so far. No system call.
+    pub(crate) fn charged_ns(&self) -> u64 {
+        self.charged_ns
+    }
+
+    /// CPU time that the request at hand would be charged now.
+    pub(crate) fn so_far_ns(&self) -> u64 {
+        cpu_ns().saturating_sub(self.cpu_read_ns).saturating_sub(self.guessed_ns)
+    }
+
+    /// What a request has cost that took `run_ns`.
+    pub(crate) fn charge(&mut self, run_ns: u64) -> Charge {
+        let mut details = UsageDetails {
+            rollback_ns: std::mem::take(&mut self.rollback_ns),
+            rollback_pages: std::mem::take(&mut self.rollback_pages),
+            ..UsageDetails::default()
+        };
+        if run_ns >= COUNTS_WORTH_NS {
+            self.count(&mut details);
+        }
+        let cpu_ns = self.charge_cpu(run_ns, run_ns + details.rollback_ns);
+        self.charged_ns += cpu_ns;
+        // It was measured by another clock.
+        details.rollback_ns = details.rollback_ns.min(cpu_ns);
+        Charge { cpu_ns, details }
+    }
+
+    /// `busy_ns`: the longest that it can have been.
+    fn charge_cpu(&mut self, run_ns: u64, busy_ns: u64) -> u64 {
+        if run_ns < CPU_WORTH_NS {
+            self.guessed_ns += busy_ns;
+            return busy_ns;
+        }
+        let now = cpu_ns();
+        let cost = now.saturating_sub(self.cpu_read_ns).saturating_sub(self.guessed_ns);
+        (self.cpu_read_ns, self.guessed_ns) = (now, 0);
+        // What was guessed too low before is not this request's: it used no more CPU than time.
+        cost.min(busy_ns)
+    }
+
+    fn count(&mut self, details: &mut UsageDetails) {
+        let (now, before) = (counts(), self.counts);
+        let idle = std::mem::take(&mut self.idle_sleeps);
+        let since = |now: u64, before: u64| now.saturating_sub(before);
+        let short = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        details.faults_minor = short(since(now.faults_minor, before.faults_minor));
+        details.faults_major = short(since(now.faults_major, before.faults_major));
+        let voluntary = since(now.switches_voluntary, before.switches_voluntary);
+        details.switches_voluntary = short(voluntary.saturating_sub(idle));
+        details.switches_involuntary =
+            short(since(now.switches_involuntary, before.switches_involuntary));
+        self.counts = now;
+    }
+}
+
+fn cpu_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: fills a local; the clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut now) };
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
+fn counts() -> Counts {
+    // SAFETY: plain numbers.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: fills a local; of the calling thread there always is one.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    Counts {
+        faults_minor: usage.ru_minflt.cast_unsigned(),
+        faults_major: usage.ru_majflt.cast_unsigned(),
+        switches_voluntary: usage.ru_nvcsw.cast_unsigned(),
+        switches_involuntary: usage.ru_nivcsw.cast_unsigned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_requests_are_charged_their_time_and_long_ones_the_clock() {
+        let mut meter = Meter::default();
+        meter.begin();
+        let charge = |meter: &mut Meter, ns| meter.charge(ns).cpu_ns;
+        assert_eq!(charge(&mut meter, 5_000), 5_000);
+        assert_eq!(charge(&mut meter, 6_000), 6_000);
+        let begin = std::time::Instant::now();
+        while cpu_ns() - meter.cpu_read_ns < 3_000_000 {}
+        let run_ns = begin.elapsed().as_nanos() as u64;
+        let cost = charge(&mut meter, run_ns);
+        assert!(cost <= run_ns && cost >= 2_900_000 - 11_000, "{cost} of {run_ns}");
+        assert_eq!(meter.charged_ns(), 11_000 + cost);
+        // A request that slept used little CPU.
+        assert!(charge(&mut meter, 1_000_000_000) < 500_000_000);
+    }
+
+    #[test]
+    fn a_rollback_is_told_once_with_the_request_after_it() {
+        let mut meter = Meter::default();
+        meter.begin();
+        meter.serves();
+        meter.rolled_back(9_000, 40);
+        meter.serves();
+        let first = meter.charge(1_000);
+        assert_eq!((first.cpu_ns, first.details.rollback_ns), (10_000, 9_000));
+        assert_eq!(first.details.rollback_pages, 40);
+        assert_eq!(meter.charge(1_000).details, UsageDetails::default());
+    }
+
+    #[test]
+    fn faults_and_switches_are_those_since_they_were_last_read() {
+        let mut meter = Meter::default();
+        meter.begin();
+        let pages = vec![1u8; 4 << 20];
+        assert_eq!(meter.charge(1_000).details, UsageDetails::default(), "not worth a look");
+        let details = meter.charge(COUNTS_WORTH_NS).details;
+        assert!(details.faults_minor > 500, "{} pages: {details:?}", pages.len() / 4096);
+        let again = meter.charge(COUNTS_WORTH_NS).details;
+        assert!(again.faults_minor < 100, "{again:?}");
+        meter.idled(1_000);
+        assert_eq!(meter.charge(COUNTS_WORTH_NS).details.switches_voluntary, 0);
+    }
+}

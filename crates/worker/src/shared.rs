@@ -1,0 +1,242 @@
+//! PHP's objects in the memory that workers share: the Rust half of csrc/functions/shared.h.
+//!
+//! As in boundary.rs, one thread reaches one static through these functions, none of which calls PHP. What they find is lent to
+//! C until the next call.
+
+mod breaker;
+mod cache;
+mod counter;
+mod limiter;
+mod lock;
+mod table;
+
+use samovar_shared::{
+    Breaker, BreakerOpenError, Cache, CacheError, CacheOpenError, Client, LimiterError,
+    LimiterOpenError, NamedLock, NoSeat, OpenError, Outcome, RateLimiter, Shared, TableError,
+    TableOpenError,
+};
+use std::cell::UnsafeCell;
+use std::ffi::{CString, c_char, c_int};
+
+/// What PHP throws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+enum Thrown {
+    /// `Error`: the code is wrong.
+    Error = 0,
+    /// `ValueError`: an argument is.
+    Value = 1,
+    /// `RuntimeException`: there is no room, or somebody stands still.
+    Runtime = 2,
+}
+
+/// `samovar_problem` of shared.h.
+#[repr(C)]
+struct Problem {
+    thrown: c_int,
+    text: *const c_char,
+}
+
+/// What this process has of the shared memory.
+struct Place {
+    client: Client,
+    tables: Vec<table::Opened>,
+    limiters: Vec<RateLimiter>,
+    caches: Vec<Cache>,
+    breakers: Vec<Breaker>,
+    /// Calls that a breaker let through, and that have not come back.
+    calling: Vec<breaker::Begun>,
+    /// Calls that breakers have let through.
+    calls: i64,
+    /// Values that the request makes: of which cache, and the hashes of their keys.
+    making: Vec<(u32, u64)>,
+    /// Locks that the request holds, or the boot.
+    held: Vec<NamedLock>,
+    /// Requests and boots that have let go of theirs.
+    turn: u64,
+    text: CString,
+    problem: Problem,
+}
+
+struct Global(UnsafeCell<Option<Place>>);
+// SAFETY: the process has one thread; `with` hands out one reference at a time, because no function called inside it
+// comes back here (none calls PHP).
+unsafe impl Sync for Global {}
+static PLACE: Global = Global(UnsafeCell::new(None));
+
+/// In the template, once.
+pub(crate) fn attach(shared: Shared) {
+    let generation = shared.begin_generation();
+    let place = Place {
+        client: Client::new(shared, generation),
+        tables: Vec::new(),
+        limiters: Vec::new(),
+        caches: Vec::new(),
+        breakers: Vec::new(),
+        calling: Vec::new(),
+        calls: 0,
+        making: Vec::new(),
+        held: Vec::new(),
+        turn: 1,
+        text: CString::default(),
+        problem: Problem { thrown: 0, text: std::ptr::null() },
+    };
+    // SAFETY: see `Global`; PHP has not started yet.
+    unsafe { *PLACE.0.get() = Some(place) };
+}
+
+/// In a worker, when it begins: what a rollback brings back has its seat already. Without one it tries again when it
+/// needs it, and says then what is wrong.
+pub(crate) fn begin() {
+    with(|place| place.client.begin());
+}
+
+fn with<R>(f: impl FnOnce(&mut Place) -> R) -> Option<R> {
+    // SAFETY: see `Global`: single thread, not re-entered.
+    let place = unsafe { &mut *PLACE.0.get() };
+    place.as_mut().map(f)
+}
+
+/// Does something as a process that has its seat. `None`: it failed, and [`samovar_shared_problem`] says why.
+fn act<R>(f: impl FnOnce(&mut Place) -> Result<R, Why>) -> Option<R> {
+    with(|place| {
+        let done = place.client.begin().map_err(Why::from).and_then(|()| f(place));
+        done.map_err(|why| place.note(why)).ok()
+    })
+    .flatten()
+}
+
+/// Why something failed, as PHP is told.
+struct Why(Thrown, String);
+
+impl Place {
+    fn note(&mut self, Why(thrown, text): Why) {
+        self.text = CString::new(text.replace('\0', "?")).unwrap_or_default();
+        self.problem = Problem { thrown: thrown as c_int, text: self.text.as_ptr() };
+    }
+}
+
+impl From<NoSeat> for Why {
+    fn from(error: NoSeat) -> Why {
+        Why(Thrown::Runtime, error.to_string())
+    }
+}
+
+impl From<OpenError> for Why {
+    fn from(error: OpenError) -> Why {
+        let thrown = match error {
+            OpenError::Name(_) | OpenError::Definition(_) => Thrown::Value,
+            OpenError::Other { .. } => Thrown::Error,
+            OpenError::Memory { .. } | OpenError::Objects | OpenError::Io(_) | OpenError::Busy => {
+                Thrown::Runtime
+            }
+        };
+        Why(thrown, error.to_string())
+    }
+}
+
+impl From<TableOpenError> for Why {
+    fn from(error: TableOpenError) -> Why {
+        match error {
+            TableOpenError::Definition(error) => Why(Thrown::Value, error.to_string()),
+            TableOpenError::Open(error) => error.into(),
+        }
+    }
+}
+
+impl From<CacheOpenError> for Why {
+    fn from(error: CacheOpenError) -> Why {
+        match error {
+            CacheOpenError::Bytes(_) => Why(Thrown::Value, error.to_string()),
+            CacheOpenError::Open(error) => error.into(),
+        }
+    }
+}
+
+impl From<CacheError> for Why {
+    fn from(error: CacheError) -> Why {
+        let thrown = match error {
+            CacheError::Busy => Thrown::Runtime,
+            CacheError::Key(_) => Thrown::Value,
+        };
+        Why(thrown, error.to_string())
+    }
+}
+
+impl From<BreakerOpenError> for Why {
+    fn from(error: BreakerOpenError) -> Why {
+        match error {
+            BreakerOpenError::Wrong(error) => Why(Thrown::Value, error.to_string()),
+            BreakerOpenError::Open(error) => error.into(),
+        }
+    }
+}
+
+impl From<LimiterOpenError> for Why {
+    fn from(error: LimiterOpenError) -> Why {
+        match error {
+            LimiterOpenError::Wrong(error) => Why(Thrown::Value, error.to_string()),
+            LimiterOpenError::Open(error) => error.into(),
+        }
+    }
+}
+
+impl From<LimiterError> for Why {
+    fn from(error: LimiterError) -> Why {
+        let thrown = match error {
+            LimiterError::Busy => Thrown::Runtime,
+            LimiterError::Cost { .. } => Thrown::Value,
+        };
+        Why(thrown, error.to_string())
+    }
+}
+
+impl From<TableError> for Why {
+    fn from(error: TableError) -> Why {
+        let thrown = match error {
+            TableError::Full { .. } | TableError::Busy(_) | TableError::Overflow(_) => {
+                Thrown::Runtime
+            }
+            TableError::Key { .. }
+            | TableError::Text { .. }
+            | TableError::Column(_)
+            | TableError::Type { .. } => Thrown::Value,
+        };
+        Why(thrown, error.to_string())
+    }
+}
+
+/// In a process that this one has forked: it needs a seat of its own.
+pub(crate) fn forked() {
+    with(|place| {
+        place.client.forked();
+        place.held.clear();
+        place.making.clear();
+        place.calling.clear();
+    });
+}
+
+/// A request has ended, or a boot: nothing is held beyond it.
+pub(crate) fn let_go() {
+    with(|place| {
+        place.turn += 1;
+        for lock in std::mem::take(&mut place.held) {
+            lock.release(&place.client);
+        }
+        for (cache, hash) in std::mem::take(&mut place.making) {
+            if let Some(cache) = place.caches.get(cache as usize) {
+                cache.end_making(&place.client, hash);
+            }
+        }
+        // A fatal error or the time limit was within them.
+        for call in std::mem::take(&mut place.calling) {
+            call.end(&place.client, Outcome::Failed);
+        }
+    });
+}
+
+/// Of the last call that failed; valid until the next one does.
+#[unsafe(no_mangle)]
+extern "C" fn samovar_shared_problem() -> *const Problem {
+    with(|place| &raw const place.problem).unwrap_or(std::ptr::null())
+}

@@ -1,0 +1,12 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Samovar\Runtime\Psr16;
+
+use Psr\SimpleCache\InvalidArgumentException;
+
+/** A key, or a time to live, that PSR-16 does not allow. */
+final class InvalidArgument extends \InvalidArgumentException implements InvalidArgumentException
+{
+}

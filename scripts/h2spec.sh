@@ -1,0 +1,17 @@
+#!/bin/sh
+# Builds h2spec with Go and asks a running server: scripts/h2spec.sh HOST:PORT [TLS-HOST:PORT]
+# In the clear one of its cases must fail: what is no preface of HTTP/2 is answered as HTTP/1.1, which the port speaks too.
+set -u
+
+if [ $# -lt 1 ]; then
+    echo "usage: $0 HOST:PORT [TLS-HOST:PORT]" >&2
+    exit 2
+fi
+folder=${H2SPEC_FOLDER:-${TMPDIR:-/tmp}/samovar-h2spec}
+if [ ! -x "$folder/h2spec" ]; then
+    GOBIN="$folder" GOPATH="$folder/go" go install github.com/summerwind/h2spec/cmd/h2spec@v2.2.1
+fi
+"$folder/h2spec" -h "${1%:*}" -p "${1##*:}"
+if [ $# -gt 1 ]; then
+    "$folder/h2spec" -h "${2%:*}" -p "${2##*:}" -t -k
+fi

@@ -1,0 +1,10 @@
+<?php
+
+declare(strict_types=1);
+
+header('Content-Type: application/json');
+if (isset($_GET['getenv'])) {
+    echo json_encode(getenv($_GET['getenv']));
+    exit;
+}
+echo json_encode(array_filter($_SERVER, is_string(...)) + ['body' => file_get_contents('php://input')]);

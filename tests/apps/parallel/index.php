@@ -1,0 +1,60 @@
+<?php
+
+/*
+ * Tasks: each path lets several wait at once, or ends them at an odd place, and answers with what came of it. MODEL says how
+ * the application runs; the addresses of the servers that it asks come from the environment.
+ */
+
+declare(strict_types=1);
+
+require __DIR__ . '/clients.php';
+require __DIR__ . '/rules.php';
+require __DIR__ . '/ends.php';
+require __DIR__ . '/pools.php';
+
+$pool = new Samovar\Pool(fn () => connect_pgsql(), size: 3, maxUses: 40);
+
+/** Jobs of one client at once: their answers, how long each took, and all together. */
+function jobs(string $client, int $count): array
+{
+    $work = CLIENTS[$client];
+    $tasks = $spans = [];
+    for ($i = 0; $i < $count; $i++) {
+        $tasks["job $i"] = function () use ($work, $i, &$spans): mixed {
+            $from = hrtime(true);
+            $answer = $work($i);
+            $spans[] = (hrtime(true) - $from) / 1e9;
+
+            return $answer;
+        };
+    }
+    $from = hrtime(true);
+    $answers = Samovar\parallel($tasks);
+
+    return ['answers' => $answers, 'sum' => array_sum($spans), 'wall' => (hrtime(true) - $from) / 1e9];
+}
+
+$handle = function () use ($pool): void {
+    $path = strtok($_SERVER['REQUEST_URI'], '?');
+    $answer = match ($path) {
+        '/jobs' => jobs($_GET['client'], (int) ($_GET['count'] ?? 8)),
+        '/rule' => RULES[$_GET['name']](),
+        '/end' => end_by($_GET['how']),
+        '/pool' => pooled($pool, $_GET['what']),
+        default => 'what?',
+    };
+    header('Content-Type: application/json');
+    echo json_encode($answer, JSON_THROW_ON_ERROR | JSON_PRESERVE_ZERO_FRACTION);
+};
+
+switch (getenv('MODEL')) {
+    case 'resident':
+        Samovar\serve($handle);
+        break;
+    case 'checkpoint':
+        Samovar\checkpoint();
+        $handle();
+        break;
+    default:
+        $handle();
+}

@@ -1,0 +1,160 @@
+//! The control socket: who says nothing, or nonsense, or asks for long, keeps nobody else from asking.
+
+use samovar_testkit::{Server, eventually};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+const NOBODY: u32 = 65534;
+
+fn server() -> Server {
+    Server::script("<?php echo 'up';").workers(1).start()
+}
+
+fn connect(server: &Server) -> UnixStream {
+    UnixStream::connect(server.control()).expect("a control socket")
+}
+
+/// What it answers to these bytes, all of it.
+fn answer_to(server: &Server, bytes: &[u8]) -> String {
+    let mut client = connect(server);
+    // It may have heard enough before the end.
+    let _ = client.write_all(bytes);
+    let _ = client.shutdown(std::net::Shutdown::Write);
+    let mut answer = Vec::new();
+    let _ = client.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+fn threads(server: &Server) -> usize {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", server.pid()));
+    tasks.expect("our server").count()
+}
+
+#[test]
+fn silent_clients_keep_nobody_from_asking_and_cost_no_thread() {
+    let server = server();
+    server.status();
+    let before = threads(&server);
+    let mut silent: Vec<_> = (0..5).map(|_| connect(&server)).collect();
+    assert_eq!(server.status()["draining"], false);
+    // More than it keeps at a time.
+    silent.extend((0..200).map(|_| connect(&server)));
+    for client in silent.iter_mut().step_by(3) {
+        // Half a line; those that were let go hear nothing of it.
+        let _ = client.write_all(b"stat");
+    }
+    assert_eq!(server.status()["draining"], false);
+    assert_eq!(threads(&server), before);
+    for mut client in silent {
+        // The end, or what it had to say was not read.
+        let end = client.read(&mut [0; 8]).map_err(|error| error.kind());
+        assert!(matches!(end, Ok(0) | Err(ErrorKind::ConnectionReset)), "{end:?}");
+    }
+}
+
+#[test]
+fn nonsense_is_answered_or_let_go() {
+    let server = server();
+    let unknown =
+        "{\"error\":\"unknown command; known are status, figures, profile, reload and stop\"}\n";
+    for nonsense in [&b"dance\n"[..], b"\n", b"\xff\xfe\0\n", b"status stop\n", b"stop it"] {
+        assert_eq!(answer_to(&server, nonsense), unknown, "{nonsense:?}");
+    }
+    assert_eq!(answer_to(&server, &vec![b'x'; 1 << 20]), unknown);
+    assert_eq!(answer_to(&server, b""), "");
+    for plain in [&b"status\n"[..], b"status", b" status \r\n", b"status\nstop\n"] {
+        assert!(answer_to(&server, plain).starts_with("{\"version\""), "{plain:?}");
+    }
+    // In pieces, as a slow terminal sends it.
+    let mut client = connect(&server);
+    for piece in [&b"sta"[..], b"tus", b"\n"] {
+        client.write_all(piece).expect("a client that is heard");
+        server.status();
+    }
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.ends_with("}\n"), "{answer}");
+    for _ in 0..50 {
+        // Gone before the answer.
+        connect(&server).write_all(b"status\n").expect("a client that is heard");
+    }
+    assert_eq!(server.get("/").text(), "up");
+    assert_eq!(server.status()["draining"], false);
+    server.stop();
+}
+
+#[test]
+fn a_reload_that_takes_long_holds_up_nobody() {
+    let start = Server::script("");
+    let go = start.folder().join("go");
+    let php = format!(
+        "<?php while (!file_exists('{0}')) {{ usleep(1000); clearstatcache(); }}
+         Samovar\\serve(function () {{ echo 'up'; }});",
+        go.display()
+    );
+    std::fs::write(start.folder().join("root/index.php"), php).expect("our own folder");
+    std::fs::write(&go, "").expect("our own folder");
+    let server = start.workers(1).start();
+    std::fs::remove_file(&go).expect("our own folder");
+    let before = threads(&server);
+    let mut waiting = connect(&server);
+    waiting.write_all(b"reload\n").expect("a client that is heard");
+    eventually("a reload", || (server.status()["reloading"] == true).then_some(()));
+    let mut others: Vec<_> = (0..20).map(|_| connect(&server)).collect();
+    for other in &mut others {
+        other.write_all(b"reload\n").expect("a client that is heard");
+        let mut answer = String::new();
+        other.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.contains("another reload has not ended yet"), "{answer}");
+    }
+    // Many silent ones do not push out who waits for an answer.
+    let _silent: Vec<_> = (0..100).map(|_| connect(&server)).collect();
+    assert_eq!(server.status()["reloading"], true);
+    assert_eq!(threads(&server), before);
+    std::fs::write(&go, "").expect("our own folder");
+    let mut answer = String::new();
+    waiting.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("{\"generation\":2,"), "{answer}");
+    assert_eq!(server.get("/").text(), "up");
+    server.stop();
+}
+
+#[test]
+fn who_cannot_reach_the_server_is_told_why() {
+    let server = server();
+    let folder = server.folder();
+    let ask = |socket: &std::path::Path, uid: u32| {
+        let binary = std::env::var_os("SAMOVAR_BIN").map_or_else(
+            || samovar_testkit::workspace().join("target/release/samovar"),
+            std::path::PathBuf::from,
+        );
+        let mut command = Command::new(binary);
+        command.args(["status", "--control"]).arg(socket).current_dir("/");
+        if uid != 0 {
+            command.uid(uid).gid(uid);
+        }
+        let output = command.output().ok()?;
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        Some(String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let stale = folder.join("stale.sock");
+    drop(UnixListener::bind(&stale).expect("a socket"));
+    let text = ask(&stale, 0).expect("the binary runs");
+    assert!(text.contains("Connection refused") && text.contains("hint: its server has ended"));
+    let text = ask(&folder.join("absent.sock"), 0).expect("the binary runs");
+    assert!(text.contains("hint: is it running?"), "{text}");
+    // Only root can be somebody else, who perhaps may not even start the program here.
+    std::fs::set_permissions(folder, PermissionsExt::from_mode(0o700)).expect("our own folder");
+    if let Some(text) = ask(&server.control(), NOBODY) {
+        assert!(text.contains("hint: its folder is another user's"), "{text}");
+        std::fs::set_permissions(folder, PermissionsExt::from_mode(0o755)).expect("our own folder");
+        let text = ask(&server.control(), NOBODY).expect("the binary runs");
+        assert!(
+            text.contains("hint: it is the server of user 0, which that user and root may ask"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,168 @@
+//! Certificates: which one, when it changes, and those of clients.
+
+use super::*;
+use samovar_testkit::eventually;
+
+fn subject(url: &str, name: &str) -> String {
+    let said = handshake(url, &["-servername", name]);
+    let line = said.lines().find_map(|line| line.strip_prefix("subject="));
+    line.unwrap_or_else(|| panic!("no certificate: {said}"))
+        .rsplit("CN = ")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+#[test]
+fn the_name_decides_which() {
+    let folder = folder();
+    let one = Certificate::own(folder.path(), "one", "DNS:one.example");
+    let two = Certificate::own(folder.path(), "two", "DNS:two.example,DNS:*.wild.example");
+    let server = start(&one).args(["--tls-certificates", &two.chain.display().to_string()]).start();
+    let url = https(&server);
+    for (name, expected) in [
+        ("one.example", "one"),
+        ("two.example", "two"),
+        ("TWO.example", "two"),
+        ("a.wild.example", "two"),
+        ("a.b.wild.example", "one"),
+        ("other.example", "one"),
+    ] {
+        assert_eq!(subject(&url, name), expected, "{name}");
+    }
+}
+
+#[test]
+fn they_are_replaced_while_the_server_runs() {
+    let folder = folder();
+    let (start, own) = secure(folder.path());
+    let server = start.start();
+    let url = https(&server);
+    assert_eq!(subject(&url, "localhost"), "own");
+    let next = Certificate::own(folder.path(), "next", NAMES);
+    let replace = |by: &Certificate| {
+        std::fs::copy(&by.key, &own.key).expect("our own file");
+        std::fs::copy(&by.chain, &own.chain).expect("our own file");
+    };
+    replace(&next);
+    // Without a word.
+    eventually("the new certificate", || (subject(&url, "localhost") == "next").then_some(()));
+    let last = Certificate::own(folder.path(), "last", NAMES);
+    replace(&last);
+    server.reload().expect("it reloads");
+    assert_eq!(subject(&url, "localhost"), "last");
+    // One that does not go with its key is no reason to go without.
+    std::fs::copy(&next.chain, &own.chain).expect("our own file");
+    server.wait_for_log("certificates have changed and cannot be used");
+    assert_eq!(subject(&url, "localhost"), "last");
+    let said = server.reload().expect_err("it refuses");
+    assert!(said.contains("hint: the key is that of the file's first certificate"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_used_is_told() {
+    let folder = folder();
+    let (_, own) = secure(folder.path());
+    let other = Certificate::own(folder.path(), "other", NAMES);
+    let keyless = folder.path().join("keyless.pem");
+    std::fs::copy(&own.chain, &keyless).expect("our own file");
+    let empty = folder.path().join("empty.pem");
+    std::fs::write(&empty, "").expect("our own file");
+    let (own, keyless) = (own.chain.display().to_string(), keyless.display().to_string());
+    let key = other.key.display().to_string();
+    for (args, said) in [
+        (["--tls-certificates", "/no/such.pem", "--tls-hsts", "off"], "cannot read `/no/such.pem`"),
+        (["--tls-certificates", &keyless, "--tls-hsts", "off"], "no key is found for it"),
+        (
+            ["--tls-certificates", &empty.display().to_string(), "--tls-hsts", "off"],
+            "no certificate",
+        ),
+        (["--tls-certificates", &own, "--tls-keys", &key], "keys may not be consistent"),
+    ] {
+        let start = Server::app("edge").args(["--listen", "https://127.0.0.1:0"]);
+        let (code, log) = start.args(args).refuse();
+        assert!(code == Some(1) && log.contains("hint: "), "{log}");
+        assert!(log.contains(said) || args[2] == "--tls-keys", "{args:?}: {log}");
+    }
+}
+
+#[test]
+fn versions_ciphers_and_staples() {
+    let folder = folder();
+    let authority = Certificate::own(folder.path(), "authority", "DNS:authority");
+    let leaf = Certificate::signed(folder.path(), "leaf", NAMES, &authority);
+    authority.vouch_for(&leaf, folder.path());
+    let server = start(&leaf).start();
+    let url = https(&server);
+    let speaks = |args: &[&str]| handshake(&url, args).contains("Cipher is ");
+    let is_none = |args: &[&str]| handshake(&url, args).contains("Cipher is (NONE)");
+    assert!(speaks(&["-tls1_3"]) && !is_none(&["-tls1_3"]));
+    assert!(speaks(&["-tls1_2"]) && !is_none(&["-tls1_2"]));
+    // openssl itself must be talked into these.
+    for old in ["-tls1_1", "-tls1"] {
+        assert!(is_none(&[old, "-cipher", "ALL:@SECLEVEL=0"]), "{old}");
+    }
+    for weak in ["AES128-SHA", "ECDHE-ECDSA-AES128-SHA", "DHE-RSA-AES128-SHA", "NULL", "RC4"] {
+        let said = handshake(&url, &["-tls1_2", "-cipher", &format!("{weak}:@SECLEVEL=0")]);
+        assert!(said.contains("(NONE)") || said.contains("no cipher match"), "{weak}: {said}");
+    }
+    let said = handshake(&url, &["-status"]);
+    assert!(said.contains("OCSP Response Status: successful"), "{said}");
+    assert!(handshake(&url, &["-alpn", "h2,http/1.1"]).contains("ALPN protocol: h2"));
+    assert!(handshake(&url, &["-alpn", "http/1.1"]).contains("ALPN protocol: http/1.1"));
+    let resumes = folder.path().join("session");
+    let session = resumes.display().to_string();
+    handshake(&url, &["-tls1_2", "-sess_out", &session]);
+    server.reload().expect("it reloads");
+    let said = handshake(&url, &["-tls1_2", "-sess_in", &session]);
+    assert!(said.contains("Reused, TLSv1.2"), "tickets outlive a reload: {said}");
+
+    let server = start(&leaf).args(["--tls-min-version", "1.3", "--http2", "false"]).start();
+    let url = https(&server);
+    assert!(handshake(&url, &["-tls1_2"]).contains("(NONE)"));
+    assert!(handshake(&url, &["-alpn", "h2,http/1.1"]).contains("ALPN protocol: http/1.1"));
+}
+
+#[test]
+fn clients_may_have_one() {
+    let folder = folder();
+    let authority = Certificate::own(folder.path(), "authority", "DNS:authority");
+    let client = Certificate::signed(folder.path(), "client", "DNS:client", &authority);
+    let stranger = Certificate::own(folder.path(), "stranger", "DNS:client");
+    let (own, _) = secure(folder.path());
+    let ca = authority.chain.display().to_string();
+    let server = own.args(["--tls-client-ca", &ca]).start();
+    let url = https(&server);
+    let with = |certificate: &Certificate, url: &str, version: &str| {
+        let (chain, key) =
+            (certificate.chain.display().to_string(), certificate.key.display().to_string());
+        curl(&[version, "--cert", &chain, "--key", &key, url])
+    };
+    for version in ["--http1.1", "--http2"] {
+        let found: Value = serde_json::from_str(&with(&client, &url, version).1).expect("JSON");
+        assert_eq!(found["SSL_CLIENT_VERIFY"], "SUCCESS");
+        assert_eq!(found["SSL_CLIENT_S_DN"], "CN=client,O=Tests\\, Inc.,C=DE");
+        assert_eq!(found["SSL_CLIENT_I_DN"], "CN=authority,O=Tests\\, Inc.,C=DE");
+        let end = found["SSL_CLIENT_V_END"].as_str().expect("text");
+        assert!(end.ends_with(" GMT") && end.len() == 24, "{end}");
+        assert!(found["SSL_CLIENT_M_SERIAL"].as_str().is_some_and(|s| s.len() > 8));
+        assert_eq!(server_of(&[version, &url])["SSL_CLIENT_VERIFY"], "NONE");
+        assert_ne!(with(&stranger, &url, version).0, 0, "nobody knows who signed it");
+    }
+    let by_function = with(&client, &format!("{url}/?getenv=SSL_CLIENT_S_DN"), "--http2").1;
+    assert_eq!(by_function, "\"CN=client,O=Tests\\\\, Inc.,C=DE\"");
+    // What a client says of itself is a header.
+    let forged =
+        server_of(&["-H", "SSL_CLIENT_VERIFY: SUCCESS", "-H", "SSL-CLIENT-S-DN: CN=x", &url]);
+    assert_eq!(
+        (&forged["SSL_CLIENT_VERIFY"], &forged["SSL_CLIENT_S_DN"]),
+        (&"NONE".into(), &Value::Null)
+    );
+
+    let (own, _) = secure(folder.path());
+    let must = ["--tls-client-ca", &ca, "--tls-client-certificates", "required"];
+    let server = own.args(must).start();
+    let url = https(&server);
+    assert_ne!(curl(&[&url]).0, 0);
+    assert_eq!(with(&client, &url, "--http2").0, 0);
+}

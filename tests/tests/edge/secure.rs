@@ -1,0 +1,161 @@
+//! HTTP/1.1 and HTTP/2 over TLS: what PHP sees is what it sees behind nginx.
+
+use super::*;
+use samovar_testkit::{Oracle, workspace};
+
+/// Of each request and each connection its own.
+const OWN: [&str; 9] = [
+    "DOCUMENT_ROOT",
+    "SCRIPT_FILENAME",
+    "REMOTE_PORT",
+    "SERVER_PORT",
+    "SERVER_SOFTWARE",
+    "REQUEST_TIME",
+    "REQUEST_TIME_FLOAT",
+    "HTTP_HOST",
+    "REQUEST_ID",
+];
+
+fn common(mut server: Value) -> Value {
+    let map = server.as_object_mut().expect("an object");
+    map.retain(|key, _| {
+        // And php-fpm's own environment.
+        !OWN.contains(&key.as_str())
+            && !matches!(key.as_str(), "USER" | "HOME" | "PATH" | "FCGI_ROLE" | "SERVER_NAME")
+            && !key.starts_with("SAMOVAR_")
+    });
+    server
+}
+
+#[test]
+fn php_sees_what_it_sees_behind_nginx() {
+    let folder = folder();
+    let (start, certificate) = secure(folder.path());
+    let server = start.start();
+    let oracle = Oracle::secure(&workspace().join("tests/apps/edge"), &certificate);
+    let ours = https(&server);
+    let theirs = format!("https://{}", oracle.address());
+    for version in ["--http1.1", "--http2"] {
+        for args in [
+            &["/?a=b&c"][..],
+            &["/x/y%20z?q"],
+            &["/", "-d", "some=form"],
+            &["/", "-H", "Cookie: a=1; b=2", "-H", "X-Own: 1"],
+            // Not the folder itself, of which nginx's index module knows GET and POST alone.
+            &["/x", "-u", "me:secret", "-X", "PUT", "-d", "x"],
+            &["/", "-H", "Host: some.example:81"],
+            &["/", "-H", "TE: trailers", "-H", "Expect:"],
+        ] {
+            let ask = |base: &str| {
+                let url = format!("{base}{}", args[0]);
+                common(server_of(&[&[version, &url], &args[1..]].concat()))
+            };
+            let found = ask(&ours);
+            assert_eq!(found["HTTPS"], "on");
+            assert_eq!(found, ask(&theirs), "{version} {args:?}");
+        }
+    }
+}
+
+#[test]
+fn both_versions_go_over_both() {
+    let folder = folder();
+    let (start, _) = secure(folder.path());
+    let server = start.start();
+    let clear = format!("http://{}/", server.address());
+    let secure = format!("{}/", https(&server));
+    for (args, protocol) in [
+        (["--http1.1", &clear], "HTTP/1.1"),
+        (["--http2-prior-knowledge", &clear], "HTTP/2.0"),
+        // An upgrade is a request like any other.
+        (["--http2", &clear], "HTTP/1.1"),
+        (["--http1.1", &secure], "HTTP/1.1"),
+        (["--http2", &secure], "HTTP/2.0"),
+        (["--http1.0", &secure], "HTTP/1.0"),
+    ] {
+        let found = server_of(&args);
+        assert_eq!(found["SERVER_PROTOCOL"], protocol, "{args:?}");
+        let scheme = if args[1] == clear { "http" } else { "https" };
+        assert_eq!(found["REQUEST_SCHEME"], scheme, "{args:?}");
+    }
+    for version in ["--http1.1", "--http2"] {
+        let twice = ["-H", "Cookie: a=1", "-H", "Cookie: b=2", "-H", "X-Own: 1", "-H", "X-Own: 2"];
+        let found = server_of(&[&[version, &secure], &twice[..]].concat());
+        assert_eq!(
+            (&found["HTTP_COOKIE"], &found["HTTP_X_OWN"]),
+            (&"a=1; b=2".into(), &"1, 2".into())
+        );
+    }
+    let (_, head) = curl(&["--http2", "-o", "/dev/null", "-D", "-", &secure]);
+    assert!(!head.to_lowercase().contains("connection:"), "{head}");
+}
+
+#[test]
+fn long_bodies_both_ways() {
+    let folder = folder();
+    let (start, _) = secure(folder.path());
+    let server = start.args(["--body-bytes-max", "8M"]).start();
+    let body = folder.path().join("body");
+    std::fs::write(&body, "0123456789".repeat(300_000)).expect("our own file");
+    let upload = format!("@{}", body.display());
+    for version in ["--http1.1", "--http2"] {
+        let url = https(&server);
+        let found = server_of(&[version, "-H", "Expect:", "--data-binary", &upload, &url]);
+        assert_eq!(found["body"].as_str().map(str::len), Some(3_000_000), "{version}");
+        assert_eq!(found["CONTENT_LENGTH"], "3000000");
+    }
+}
+
+#[test]
+fn hsts_goes_with_answers_over_tls_alone() {
+    let folder = folder();
+    let (start, _) = secure(folder.path());
+    let hsts = "max-age=300; includeSubDomains";
+    let server = start.args(["--tls-hsts", hsts]).start();
+    let of = |url: &str| curl(&["-o", "/dev/null", "-D", "-", url]).1.to_lowercase();
+    assert!(
+        of(&https(&server)).contains(&format!("strict-transport-security: {hsts}").to_lowercase())
+    );
+    assert!(!of(&format!("http://{}", server.address())).contains("strict-transport"));
+}
+
+#[test]
+fn a_redirecting_address_does_nothing_else() {
+    let folder = folder();
+    let (start, _) = secure(folder.path());
+    let server = start.args(["--listen", "127.0.0.1:0?redirect"]).start();
+    let plain = server.addresses("http://")[1];
+    let port = server.addresses("https://")[0].port();
+    let head = |args: &[&str]| curl(&[&["-D", "-", "-o", "/dev/null"], args].concat()).1;
+    let answer = head(&["-H", "Host: a.example:80", &format!("http://{plain}/x%20y?z=1")]);
+    assert!(answer.starts_with("HTTP/1.1 301"), "{answer}");
+    // Port 0 in the settings: nobody knows which it is from there.
+    assert!(answer.contains("location: https://a.example/x%20y?z=1\r\n"), "{answer} {port}");
+    let answer = head(&["-d", "x", &format!("http://{plain}/")]);
+    assert!(answer.starts_with("HTTP/1.1 308"), "{answer}");
+    // Whoever proves that the name is ours asks in the clear.
+    let answer = head(&[&format!("http://{plain}/.well-known/acme-challenge/x")]);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let answer = head(&["-H", "Host: a\"b", &format!("http://{plain}/")]);
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+}
+
+#[test]
+fn slow_clients_are_sent_away_in_each_phase() {
+    use std::io::Read;
+    let folder = folder();
+    let (start, _) = secure(folder.path());
+    let server = start.args(["--header-timeout", "300ms", "--idle-timeout", "300ms"]).start();
+    let address = server.addresses("https://")[0];
+    // Nothing, half a hello, and what is none.
+    for said in [&b""[..], b"\x16\x03\x01\x02\x00\x01\x00", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"] {
+        let mut client = samovar_testkit::http::Client::connect(address);
+        client.send(said);
+        let mut rest = Vec::new();
+        let _ = client.stream().read_to_end(&mut rest);
+    }
+    // It says nothing after the handshake, and does not leave when it is told to.
+    let said = handshake(&https(&server), &["-alpn", "h2", "-quiet", "-ign_eof"]);
+    assert!(said.contains("depth=0"), "{said}");
+    assert_eq!(server_of(&["--http2", &https(&server)])["SERVER_PROTOCOL"], "HTTP/2.0");
+}

@@ -1,0 +1,86 @@
+//! A server whose resident workers grow names what does, in its log, long before memory is short.
+
+use samovar_testkit::{Server, eventually};
+use std::time::Instant;
+
+/// More than it takes: 64 KiB each, of steps of 1 MiB.
+const REQUESTS_MAX: usize = 400;
+const SAID: &str = "the memory of this worker grows: ";
+
+fn serve(above: &str, handler: &str) -> Server {
+    let php = format!("<?php\n{above}\nSamovar\\serve(function () {{ {handler} }});\n");
+    let start = Server::script(&php).workers(1).define("memory_limit", "512M");
+    start.args(["--growth-bytes-max", "8M"]).start()
+}
+
+/// Under load, which leaves no second for it.
+#[test]
+fn a_worker_that_is_never_idle_names_what_grows() {
+    for (above, handler, named) in [
+        (
+            "class Registry {\n  const A = 1;\n  public static array $items = [];\n}",
+            "Registry::$items[] = str_repeat('x', 65536);",
+            "Registry::$items +",
+        ),
+        (
+            "class Box { public array $all = []; }\n$box = new Box;",
+            "$GLOBALS['box']->all[] = str_repeat('x', 65536);",
+            "$box->all +",
+        ),
+        (
+            "gc_disable(); class Ring { public $a; public $b; }",
+            "$r = new Ring; $r->a = $r; $r->b = str_repeat('x', 65536);",
+            "Ring +",
+        ),
+    ] {
+        let server = serve(above, handler);
+        let mut client = server.client();
+        let said = (0..REQUESTS_MAX).any(|n| {
+            assert_eq!(client.get("/").status, 200);
+            n % 20 == 0 && server.log().contains(SAID)
+        });
+        eventually("the log", || server.log().contains(SAID).then_some(()));
+        let log = server.log();
+        let line = log.lines().find(|line| line.contains(SAID)).unwrap_or_default();
+        assert!(said && line.contains(named), "{named}: {log}");
+        assert!(line.contains("1 per request"), "{line}");
+        if above.starts_with("class Registry") {
+            assert!(line.contains("index.php:4"), "{line}");
+            assert!(line.contains(" 65"), "bytes of each: {line}");
+        }
+    }
+}
+
+/// Between requests, when it has nothing else to do.
+#[test]
+fn an_idle_worker_names_what_grows() {
+    let server =
+        serve("function f() { static $kept = []; $kept[] = str_repeat('x', 65536); }", "f();");
+    let mut client = server.client();
+    // Two steps, and a pause behind each: so few that nothing is counted without one.
+    let (mut sent, mut rested) = (0, Instant::now());
+    eventually("what grows", || {
+        if sent % 20 != 0 || rested.elapsed().as_millis() > 2500 {
+            client.get("/");
+            sent += 1;
+            rested = Instant::now();
+        }
+        server.log().contains("f() $kept +").then_some(())
+    });
+}
+
+/// What is built up once, and what is collected, is no growth.
+#[test]
+fn a_worker_that_does_not_grow_says_nothing() {
+    let server = serve(
+        "class Cache { static ?string $all = null; } class Ring { public $a; public $b; }",
+        "Cache::$all ??= str_repeat('x', 3 << 20);
+         $r = new Ring; $r->a = $r; $r->b = str_repeat('x', 65536); echo strlen(Cache::$all);",
+    );
+    let mut client = server.client();
+    for _ in 0..REQUESTS_MAX {
+        assert_eq!(client.get("/").text(), "3145728");
+    }
+    let log = server.stop();
+    assert!(!log.contains(SAID), "{log}");
+}

@@ -1,0 +1,12 @@
+//! Tasks: what one request asks of several others at once, in each execution model, against real servers.
+
+#[path = "parallel/clients.rs"]
+mod clients;
+#[path = "parallel/ends.rs"]
+mod ends;
+#[path = "parallel/peers.rs"]
+mod peers;
+#[path = "parallel/pools.rs"]
+mod pools;
+#[path = "parallel/rules.rs"]
+mod rules;

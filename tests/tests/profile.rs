@@ -1,0 +1,10 @@
+//! What the sampler sees of a running server: known shares, waits, reloads, workers that die under its eyes.
+
+#[path = "profile/kills.rs"]
+mod kills;
+#[path = "profile/shares.rs"]
+mod shares;
+#[path = "profile/slow.rs"]
+mod slow;
+#[path = "profile/stage.rs"]
+mod stage;

@@ -1,0 +1,535 @@
+//! The server as a service of its machine: with whose rights it runs, what a service manager gives it and is told, and
+//! whether it would start at all.
+
+use samovar_testkit::http::Client;
+use samovar_testkit::{Server, Start, WATCHDOG, eventually, is_root, workspace};
+use serde_json::Value;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Debian's user for web servers, and its group.
+const USER: &str = "www-data";
+const UID: u32 = 33;
+
+fn binary() -> PathBuf {
+    std::env::var_os("SAMOVAR_BIN")
+        .map_or_else(|| workspace().join("target/release/samovar"), PathBuf::from)
+}
+
+fn samovar(args: &[&str], inside: &Path) -> Output {
+    let mut command = Command::new(binary());
+    command.args(args).current_dir(inside).env_clear();
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.output().expect("the binary runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What this is tested with: as root, a user that root becomes; else the tester's own, and nothing to become.
+fn as_user(php: &str) -> Start {
+    let start = Server::script(php).without_root();
+    let folder = start.folder();
+    for path in [folder.to_owned(), folder.join("sessions"), folder.join("uploads")] {
+        chown(path, Some(UID), Some(UID)).expect("root may");
+    }
+    // The workspace may be where that user cannot look.
+    let worker = folder.join("samovar-php");
+    std::fs::copy(binary().with_file_name("samovar-php"), &worker).expect("a copy");
+    let worker = worker.to_string_lossy().into_owned();
+    start.args(["--user", USER, "--php-binary", &worker])
+}
+
+#[test]
+fn root_is_refused_unless_it_is_meant() {
+    if !is_root() {
+        let (code, log) = Server::script("<?php").args(["--user", "root"]).refuse();
+        assert_eq!(code, Some(1), "{log}");
+        assert!(log.contains("PHP would run as root") && log.contains("hint: "), "{log}");
+        let (code, log) = Server::script("<?php").args(["--user", USER]).refuse();
+        assert_eq!(code, Some(1), "{log}");
+        assert!(log.contains("cannot become `www-data`: only root can"), "{log}");
+        return;
+    }
+    for start in [
+        Server::script("<?php").without_root(),
+        Server::script("<?php").without_root().args(["--user", "root"]),
+        Server::script("<?php").without_root().config("allow_root = false"),
+    ] {
+        let (code, log) = start.refuse();
+        assert_eq!(code, Some(1), "{log}");
+        for word in ["PHP would run as root", "hint: `user = \"www-data\"`", "--allow-root"] {
+            assert!(log.contains(word), "{log}");
+        }
+        assert!(!log.contains("listening"), "{log}");
+    }
+    let whoami = "<?php echo posix_geteuid();";
+    for start in [
+        Server::script(whoami).without_root().env("SAMOVAR_ALLOW_ROOT", "true"),
+        Server::script(whoami).without_root().config("allow_root = true"),
+        Server::script(whoami).without_root().args(["--allow-root"]),
+    ] {
+        assert_eq!(start.workers(1).start().get("/").text(), "0");
+    }
+}
+
+#[test]
+fn users_that_are_not_there_are_told() {
+    for (args, said) in [
+        (["--user", "no-such-user", "--group", "0"], "there is no user `no-such-user`"),
+        (["--user", "root", "--group", "no-such-group"], "there is no group `no-such-group`"),
+    ] {
+        let (code, log) = Server::script("<?php").args(args).refuse();
+        assert_eq!(code, Some(1), "{log}");
+        assert!(log.contains(said) && log.contains("hint: "), "{log}");
+    }
+    let (code, log) = Server::script("<?php").args(["--group", USER]).refuse();
+    assert_eq!(code, Some(2), "{log}");
+    assert!(log.contains("stands without a `user`"), "{log}");
+}
+
+/// Real, effective, saved and file system's number of a process, of users or groups; and its other groups.
+fn numbers(pid: i32, of: &str) -> Vec<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(of)).unwrap_or_default();
+    line.split_whitespace().filter_map(|number| number.parse().ok()).collect()
+}
+
+fn children(pid: i32) -> Vec<i32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let texts = tasks.filter_map(|t| std::fs::read_to_string(t.path().join("children")).ok());
+    let list = |text: String| text.split_whitespace().filter_map(|p| p.parse().ok()).collect();
+    texts.flat_map(list as fn(String) -> Vec<i32>).collect()
+}
+
+fn tree(pid: i32) -> Vec<i32> {
+    std::iter::once(pid).chain(children(pid).into_iter().flat_map(tree)).collect()
+}
+
+#[test]
+fn a_server_of_root_becomes_its_user_for_good() {
+    if !is_root() {
+        return;
+    }
+    let php = "<?php Samovar\\checkpoint();
+        static $count = 0; $GLOBALS['dirt'] = str_repeat('x', 1 << 20); $count++;
+        if (isset($_GET['back'])) { exit(json_encode([posix_setuid(0), posix_seteuid(0), posix_geteuid()])); }
+        echo json_encode(['uid' => posix_getuid(), 'euid' => posix_geteuid(), 'gid' => posix_getgid(),
+            'groups' => posix_getgroups(), 'home' => getenv('HOME'), 'user' => getenv('USER'),
+            'count' => $count, 'shadow' => @file_get_contents('/etc/shadow')]);";
+    let start = as_user(php).workers(2);
+    let log = start.folder().join("access.log").to_string_lossy().into_owned();
+    // A port that only root may have, on an address that nobody else uses.
+    let server = start.args(["--listen", "127.71.3.9:81", "--access-log", &log]).start();
+    for _ in 0..4 {
+        let answer: Value = serde_json::from_slice(&server.get("/").body).expect("JSON");
+        assert_eq!(
+            answer,
+            serde_json::json!({"uid": UID, "euid": UID, "gid": UID, "groups": [UID],
+                "home": "/var/www", "user": USER, "count": 1, "shadow": false}),
+        );
+    }
+    let low = Client::connect("127.71.3.9:81".parse().expect("an address")).get("/");
+    assert_eq!(low.status, 200);
+    let processes = tree(server.pid());
+    assert!(processes.len() >= 5, "server, template, image, two workers: {processes:?}");
+    for pid in &processes {
+        assert_eq!(numbers(*pid, "Uid:"), [UID; 4], "{pid}");
+        assert_eq!(numbers(*pid, "Gid:"), [UID; 4], "{pid}");
+        assert_eq!(numbers(*pid, "Groups:"), [UID], "{pid}");
+    }
+    let status = server.status();
+    assert_eq!(
+        status["image"]["mode"], "shared",
+        "a process that changed its user can be rolled back"
+    );
+    eventually("the rollbacks are counted", || {
+        (server.status()["image"]["rollbacks_total"].as_u64() >= Some(5)).then_some(())
+    });
+    assert_eq!(status["image"]["refork_total"], 0, "{status}");
+    assert_eq!(server.get("/?back").text(), format!("[false,false,{UID}]"));
+    assert_eq!(server.control().metadata().expect("a socket").uid(), UID);
+    // The log can be rotated: what it could open once it can open again.
+    std::fs::rename(&log, format!("{log}.1")).expect("our own file");
+    server.ask_to_reopen();
+    eventually("a new log", || {
+        server.get("/");
+        Path::new(&log).exists().then_some(())
+    });
+    assert_eq!(Path::new(&log).metadata().expect("a file").uid(), UID);
+    server.reload().expect("a reload");
+    let answer: Value = serde_json::from_slice(&server.get("/").body).expect("JSON");
+    assert_eq!(answer["uid"], UID);
+    server.stop();
+}
+
+#[test]
+fn workers_of_a_server_that_changed_its_user_die_with_it() {
+    if !is_root() {
+        return;
+    }
+    let server = as_user("<?php Samovar\\checkpoint(); echo 1;").workers(2).start();
+    assert_eq!(server.get("/").text(), "1");
+    let processes = tree(server.pid());
+    let (server_pid, others) = processes.split_first().expect("itself");
+    assert!(others.len() >= 4, "{processes:?}");
+    let killed = Command::new("kill").args(["-9", &server_pid.to_string()]).status();
+    assert!(killed.expect("kill runs").success());
+    eventually("all of them end", || {
+        let is_there = |pid: &&i32| Path::new(&format!("/proc/{pid}/exe")).read_link().is_ok();
+        (others.iter().find(is_there).is_none()).then_some(())
+    });
+}
+
+#[test]
+fn what_the_user_cannot_use_is_told() {
+    if !is_root() {
+        return;
+    }
+    let closed = |start: Start, below: &str, mode: u32| {
+        let path = start.folder().join(below);
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("root may");
+        start
+    };
+    let cases = [
+        (["--php-ini", "/etc/shadow"], "cannot read `/etc/shadow`"),
+        (["--temp-dir", "/root"], "cannot write into `temp_dir`, `/root`"),
+        (["--access-log", "/root/samovar-test.log"], "`/root/samovar-test.log`"),
+        (["--control", "/root/samovar-test.sock"], "`/root/samovar-test.sock`"),
+    ];
+    let check = |start: Start, said: &str| {
+        let (code, log) = start.refuse();
+        assert_eq!(code, Some(1), "{log}");
+        for word in [said, "hint: "] {
+            assert!(
+                log.to_lowercase().contains(&word.to_lowercase()),
+                "`{word}` is missing in:\n{log}"
+            );
+        }
+    };
+    for (args, said) in cases {
+        check(as_user("<?php").args(args), said);
+    }
+    check(closed(as_user("<?php"), "samovar-php", 0o711), "cannot read and run `");
+    check(closed(as_user("<?php"), "root", 0o700), "cannot read the folder");
+    check(closed(as_user("<?php"), "root/index.php", 0o600), "cannot read `");
+}
+
+#[test]
+fn another_users_server_is_told_from_one_that_is_not_there() {
+    if !is_root() {
+        return;
+    }
+    let server = Server::script("<?php echo 1;").start();
+    let folder = server.folder().to_owned();
+    std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o755)).expect("our own");
+    // The same program, where that user can run it.
+    let program = folder.join("samovar");
+    std::fs::copy(binary(), &program).expect("a copy");
+    let control = server.control();
+    let output = Command::new("setpriv")
+        .args(["--reuid", USER, "--regid", USER, "--clear-groups"])
+        .arg(&program)
+        .args(["status", "--control"])
+        .arg(&control)
+        .output()
+        .expect("setpriv runs");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for word in ["Permission denied", "hint: it is the server of user 0", "sudo -u '#0' samovar"] {
+        assert!(said.contains(word), "`{word}` is missing in:\n{said}");
+    }
+}
+
+// ---- sockets of a service manager ----------------------------------------------------------------
+
+#[test]
+fn a_restart_loses_no_connection_where_the_manager_holds_the_socket() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    let php = "<?php echo json_encode([getenv('LISTEN_FDS'), getenv('LISTEN_PID'), $_SERVER['LISTEN_FDNAMES'] ?? null,
+        count(array_filter(scandir('/proc/self/fd'), fn ($fd) => str_starts_with((string) @readlink(\"/proc/self/fd/$fd\"),
+            'socket:')))]);";
+    let first = Server::script(php).workers(1).inherit(&listener).start();
+    assert_eq!(first.address(), address, "`--listen` does not count then");
+    assert_eq!(
+        first.get("/").text(),
+        "[false,false,null,0]",
+        "neither the variables nor the socket reach PHP"
+    );
+    first.stop();
+    // Nobody is there; the kernel takes the connection all the same.
+    let mut waiting = Client::connect(address);
+    waiting.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let second = Server::script("<?php echo 'second';").workers(1).inherit(&listener).start();
+    assert_eq!(waiting.read(false).text(), "second");
+    second.stop();
+}
+
+#[test]
+fn sockets_that_are_none_are_refused() {
+    // Descriptor 3 is something else then: a file, or nothing.
+    let start = |shell: &str| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let script =
+            format!("LISTEN_PID=$$ LISTEN_FDS=$1 exec \"$0\" serve . --allow-root {shell}");
+        let output = Command::new("sh")
+            .args(["-c", &script])
+            .arg(binary())
+            .arg("1")
+            .current_dir(folder.path())
+            .output()
+            .expect("a shell");
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+        text(&output.stderr)
+    };
+    for (shell, said) in [("3</dev/null", "is no listening TCP socket"), ("3<&-", "is not open")] {
+        let log = start(shell);
+        assert!(log.contains("the inherited descriptor 3") && log.contains(said), "{log}");
+        assert!(log.contains("hint: "), "{log}");
+    }
+}
+
+#[test]
+fn hundreds_of_connections_wait_for_a_server_that_is_busy() {
+    const CLIENTS: usize = 400;
+    let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn").expect("Linux");
+    let most: usize = most.trim().parse().expect("a number");
+    let server = Server::script("<?php echo 1;").workers(1).start();
+    server.pause();
+    // With a queue of 128, the others would not be connected before the server goes on.
+    let clients: Vec<_> = (0..CLIENTS.min(most))
+        .map(|_| {
+            TcpStream::connect_timeout(&server.address(), WATCHDOG).expect("the queue has room")
+        })
+        .collect();
+    server.resume();
+    drop(clients);
+    assert_eq!(server.get("/").text(), "1");
+}
+
+#[test]
+fn a_kernel_that_lets_fewer_connections_wait_is_told() {
+    let server = Server::script("<?php").args(["--listen-backlog", "1048576"]).start();
+    server.wait_for_log("the kernel lets fewer connections wait than `listen_backlog` says");
+}
+
+// ---- what the service manager is told ------------------------------------------------------------
+
+struct Manager {
+    socket: UnixDatagram,
+    path: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Manager {
+    fn new() -> Manager {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("notify");
+        let socket = UnixDatagram::bind(&path).expect("a socket");
+        socket.set_read_timeout(Some(WATCHDOG)).expect("a time-out");
+        Manager { socket, path, _folder: folder }
+    }
+
+    /// The next message that has this line; those before it.
+    fn wait_for(&self, wanted: &str) -> Vec<String> {
+        let mut before = Vec::new();
+        loop {
+            let mut buffer = [0; 1000];
+            let len = self.socket.recv(&mut buffer).unwrap_or_else(|e| {
+                panic!("no `{wanted}` ({e}), but {before:?}");
+            });
+            let message = text(&buffer[..len]);
+            if message.lines().any(|line| line == wanted) {
+                before.push(message);
+                return before;
+            }
+            before.push(message);
+        }
+    }
+}
+
+#[test]
+fn the_service_manager_is_told_how_it_goes() {
+    let manager = Manager::new();
+    let php = "<?php echo json_encode([getenv('NOTIFY_SOCKET'), getenv('WATCHDOG_USEC')]);";
+    let server = Server::script(php)
+        .workers(1)
+        .env("NOTIFY_SOCKET", &manager.path.to_string_lossy())
+        .env("WATCHDOG_USEC", "600000")
+        .start();
+    let first = manager.wait_for("READY=1");
+    let told = first.last().expect("the message");
+    assert!(told.contains(&format!("generation 1 serves http://{}", server.address())), "{told}");
+    assert_eq!(server.get("/").text(), "[false,false]");
+    manager.wait_for("WATCHDOG=1");
+    server.reload().expect("a reload");
+    let reloading = manager.wait_for("RELOADING=1");
+    assert!(reloading.last().is_some_and(|m| m.contains("MONOTONIC_USEC=")), "{reloading:?}");
+    let ready = manager.wait_for("READY=1");
+    assert!(ready.last().is_some_and(|m| m.contains("generation 2 serves")), "{ready:?}");
+    // A supervisor that hangs says nothing any more.
+    server.pause();
+    manager.socket.set_nonblocking(true).expect("a flag");
+    while manager.socket.recv(&mut [0; 1000]).is_ok() {}
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    assert!(manager.socket.recv(&mut [0; 1000]).is_err(), "no sign of life");
+    manager.socket.set_nonblocking(false).expect("a flag");
+    server.resume();
+    manager.wait_for("WATCHDOG=1");
+    server.stop();
+    manager.wait_for("STOPPING=1");
+}
+
+#[test]
+fn a_manager_that_does_not_listen_harms_nothing() {
+    let server = Server::script("<?php echo 1;").env("NOTIFY_SOCKET", "/no/such/socket").start();
+    assert_eq!(server.get("/").text(), "1");
+    server.wait_for_log("cannot reach the service manager");
+    let log = server.stop();
+    assert!(!log.contains("panic"), "{log}");
+}
+
+// ---- samovar check -------------------------------------------------------------------------------
+
+fn root_flag() -> &'static str {
+    if is_root() { "--allow-root" } else { "--allow-root=false" }
+}
+
+#[test]
+fn check_says_whether_a_server_would_start() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let inside = folder.path();
+    std::fs::create_dir(inside.join("public")).expect("our own folder");
+    std::fs::write(inside.join("public/index.php"), "<?php echo 1;").expect("our own folder");
+    let listen = ["--listen", "127.0.0.1:0"];
+    let well = samovar(&["check", root_flag(), listen[0], listen[1]], inside);
+    let said = text(&well.stdout);
+    assert_eq!((well.status.code(), text(&well.stderr).as_str()), (Some(0), ""), "{said}");
+    for word in
+        ["ok       settings: no file", "ok       root: `", "has PHP 8.", "ok       listen: "]
+    {
+        assert!(said.contains(word), "`{word}` is missing in:\n{said}");
+    }
+    assert!(!said.contains("error"), "{said}");
+    let json = samovar(&["check", root_flag(), "--json", listen[0], listen[1]], inside);
+    let json: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(json["ok"], true, "{json}");
+
+    for (args, code, about, said) in [
+        (&["--workers", "0"][..], 2, "settings", "`--workers 0` is not allowed"),
+        (&["nowhere"], 2, "settings", "does not exist"),
+        (&["--php-binary", "/bin/true"], 1, "worker", "it is no samovar-php"),
+        (&["--php-binary", "4.4"], 1, "worker", "samovar-php4.4"),
+        (&["--listen", "192.0.2.1:80"], 1, "listen", "cannot bind `192.0.2.1:80`"),
+        (&["--access-log", "/no/such/folder/log"], 1, "access log", "/no/such/folder"),
+        (&["--control", "/no/such/folder/socket"], 1, "control", "/no/such/folder"),
+        (&["--admin", "0.0.0.0:0"], 1, "admin", "`admin` on 0.0.0.0:0 would show"),
+        (&["--admin", "192.0.2.1:80"], 1, "admin", "`admin` on 192.0.2.1:80 would show"),
+        (
+            &["--insight-otlp", "https://127.0.0.1:1", "--insight-otlp-roots", "/dev/null"],
+            1,
+            "otlp",
+            "no certificates",
+        ),
+        (&["--user", "no-such-user"], 1, "user", "there is no user `no-such-user`"),
+    ] {
+        let args = [&["check", "--json", root_flag()], args].concat();
+        let output = samovar(&args, inside);
+        let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!((output.status.code(), &json["ok"]), (Some(code), &false.into()), "{json}");
+        let mut findings = json["findings"].as_array().expect("a list").iter();
+        let found = findings.find(|f| f["level"] == "error" && f["about"] == about);
+        let found = found.unwrap_or_else(|| panic!("nothing about {about}: {json}"));
+        assert!(found["text"].as_str().is_some_and(|text| text.contains(said)), "{found}");
+        assert!(found["hint"].is_string(), "{found}");
+    }
+    std::fs::write(inside.join("public/index.php"), "").expect("our own file");
+    let empty = text(&samovar(&["check", root_flag(), listen[0], listen[1]], inside).stdout);
+    assert!(empty.contains("warning  root: the front controller"), "{empty}");
+}
+
+#[test]
+fn check_starts_nothing_beside_a_server_that_runs() {
+    let server = Server::script("<?php echo 1;").start();
+    let address: SocketAddr = server.address();
+    let (listen, control) = (address.to_string(), server.control().to_string_lossy().into_owned());
+    let args = ["check", root_flag(), "root", "--listen", &listen, "--control", &control];
+    let output = samovar(&args, server.folder());
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("is in use by a server that runs"), "{said}");
+    assert!(said.contains("a server answers at"), "{said}");
+    assert_eq!(server.get("/").text(), "1");
+}
+
+#[test]
+fn check_looks_at_files_as_the_user_that_the_server_would_be() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder of root's alone");
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o700)).expect("our own");
+    std::fs::write(folder.path().join("index.php"), "<?php").expect("our own folder");
+    let output = samovar(&["check", "--user", USER, "--listen", "127.0.0.1:0"], folder.path());
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("ok       user: it becomes `www-data`"), "{said}");
+    assert!(said.contains("error    files: this user cannot read the folder"), "{said}");
+}
+
+// ---- PHP's own program ---------------------------------------------------------------------------
+
+#[test]
+fn phps_own_program_is_told_from_a_worker() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let php = folder.path().join("php");
+    let script = "#!/bin/sh\necho 'PHP 8.2.29 (cli) (built: today) (NTS)'\necho 'Usage: php' >&2\n";
+    std::fs::write(&php, script).expect("our own folder");
+    std::fs::set_permissions(&php, PermissionsExt::from_mode(0o755)).expect("our own file");
+    let (code, log) =
+        Server::script("<?php").args(["--php-binary", &php.to_string_lossy()]).refuse();
+    assert_eq!(code, Some(1), "{log}");
+    for word in
+        ["it is no samovar-php", "PHP 8.2.29 (cli)", "hint: --php-binary takes a samovar-php"]
+    {
+        assert!(log.contains(word), "`{word}` is missing in:\n{log}");
+    }
+    assert!(!log.contains("Usage"), "{log}");
+}
+
+#[test]
+fn directives_that_nobody_knows_are_named_and_lists_are_taken() {
+    let php = "<?php echo json_encode([get_cfg_var('list'), get_cfg_var('no.such_directive'), ini_get('memory_limit')]);";
+    let server = Server::script(php)
+        .workers(1)
+        .args(["--php", "list[a]=1", "--php", "list[b]=x y", "--php", "no.such_directive=7"])
+        .config("[php]\n'list[c]' = 3")
+        .start();
+    assert_eq!(server.get("/").text(), "[{\"a\":\"1\",\"b\":\"x y\",\"c\":\"3\"},\"7\",\"64M\"]");
+    server.wait_for_log("knows the directive `no.such_directive`");
+    let log = server.stop();
+    assert_eq!(log.matches("knows the directive").count(), 1, "{log}");
+}
+
+#[test]
+fn applications_see_what_they_know_of_nginx_and_php_fpm() {
+    let php = "<?php echo PHP_SAPI, '|', php_sapi_name(), '|', $_SERVER['SERVER_SOFTWARE'];";
+    let plain = Server::script(php).workers(1).start();
+    // WordPress: links without index.php; MediaWiki: no path behind index.php.
+    let said = plain.get("/").text();
+    assert_eq!(said, "fpm-fcgi|fpm-fcgi|Samovar (like nginx)");
+    assert!(said.split('|').nth(2).is_some_and(|software| software.contains("nginx")));
+    assert!(said.split('|').next().is_some_and(|sapi| sapi.contains("cgi")));
+    let own = Server::script(php)
+        .workers(1)
+        .args(["--sapi-name", "samovar", "--server-software", "Apache/2.4"])
+        .start();
+    assert_eq!(own.get("/").text(), "samovar|samovar|Apache/2.4");
+    let opcache = Server::script("<?php echo json_encode(opcache_get_status() !== false);");
+    assert_eq!(opcache.workers(1).args(["--sapi-name", "other"]).start().get("/").text(), "true");
+}

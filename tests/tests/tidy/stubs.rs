@@ -1,0 +1,49 @@
+//! The polyfill has the functions and methods that the stubs describe, word for word.
+
+use crate::tree::{none, only, read};
+use std::collections::BTreeSet;
+
+const POLYFILL: [&str; 15] = [
+    "php/polyfill/functions.php",
+    "php/polyfill/Breaker.php",
+    "php/polyfill/Cache.php",
+    "php/polyfill/CancelledException.php",
+    "php/polyfill/Channel.php",
+    "php/polyfill/Counter.php",
+    "php/polyfill/Lock.php",
+    "php/polyfill/Pool.php",
+    "php/polyfill/RateLimiter.php",
+    "php/polyfill/Request.php",
+    "php/polyfill/Response.php",
+    "php/polyfill/Table.php",
+    "php/polyfill/Task.php",
+    "php/polyfill/TimeoutException.php",
+    "php/polyfill/Timer.php",
+];
+
+#[test]
+fn the_polyfill_is_what_the_stubs_say() {
+    let stubs = read("php/stubs/samovar.php");
+    // The classes and functions of the namespace; what comes after it has no polyfill.
+    let (_, rest) = stubs.split_once("namespace Samovar {").expect("the namespace");
+    let (namespace, _) = rest.split_once("\nnamespace {").expect("its end");
+    let mut described = signatures(namespace);
+    for file in ["php/stubs/shared.php", "php/stubs/tasks.php"] {
+        described.extend(signatures(&read(file)));
+    }
+    let ours = POLYFILL.iter().flat_map(|file| signatures(&read(file))).collect();
+    assert!(described.len() > 20, "{described:?}");
+    none("in the stubs, and not in php/polyfill", &only(&described, &ours));
+    none("in php/polyfill, and not in the stubs", &only(&ours, &described));
+}
+
+/// `function name(parameters): type` of what others may call. Constructors keep what they are given in their own way,
+/// and static methods are how the polyfill's requests are made.
+fn signatures(php: &str) -> BTreeSet<String> {
+    php.lines()
+        .map(str::trim)
+        .map(|line| line.strip_prefix("public ").unwrap_or(line))
+        .filter(|line| line.starts_with("function ") && !line.starts_with("function __"))
+        .map(|line| line.trim_end_matches([' ', '{']).to_owned())
+        .collect()
+}

@@ -1,0 +1,196 @@
+//! `samovar top` on a terminal, into a pipe, and without a server.
+
+use samovar_testkit::http::Request;
+use samovar_testkit::{Server, Tap, eventually};
+use serde_json::Value;
+use std::io::Write;
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+
+const PAGE: &str = "<?php for ($end = hrtime(true) + 1_000_000; hrtime(true) < $end;) {} echo 1;";
+
+fn server(settings: &str) -> Server {
+    Server::script(PAGE).workers(2).config(settings).start()
+}
+
+fn top(server: &Server, args: &[&str]) -> Output {
+    let mut command = Command::new(samovar_testkit::binary());
+    command.args(["top", "--control"]).arg(server.control()).args(args);
+    command.output().expect("the binary runs")
+}
+
+/// A terminal of 30 lines and 120 columns, as util-linux's `script` makes one.
+struct Terminal {
+    script: Child,
+    /// Until it is closed.
+    keys: Option<ChildStdin>,
+    screen: Tap,
+}
+
+impl Terminal {
+    fn open(command: &str) -> Terminal {
+        let line = format!("stty rows 30 cols 120; {command}; echo ended with $?");
+        let mut script = Command::new("script")
+            .args(["--quiet", "--flush", "--command", &line, "/dev/null"])
+            .env("TERM", "xterm-256color")
+            .env("SHELL", "/bin/sh")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("script is there (hint: util-linux, bsdutils)");
+        let keys = script.stdin.take();
+        let screen = Tap::of_child(script.stdout.take().expect("a pipe"));
+        Terminal { script, keys, screen }
+    }
+
+    fn press(&mut self, keys: &str) {
+        let to = self.keys.as_mut().expect("it is open");
+        to.write_all(keys.as_bytes()).and_then(|()| to.flush()).expect("a terminal that reads");
+    }
+
+    fn shows(&self, text: &str) {
+        eventually(&format!("`{text}` on the screen"), || {
+            let written = self.screen.screen();
+            (written.contains(text) || words(&written).contains(text)).then_some(())
+        });
+    }
+
+    /// Waits for the end.
+    fn close(mut self) {
+        self.shows("ended with 0");
+        self.keys = None;
+        self.script.wait().expect("a child");
+    }
+}
+
+impl Drop for Terminal {
+    /// What runs on it ends with the terminal, also where a test has failed.
+    fn drop(&mut self) {
+        let _ = self.script.kill();
+        let _ = self.script.wait();
+    }
+}
+
+/// What was written, one space between words: on a terminal they are put in their places by control sequences, and blanks are
+/// not written at all.
+fn words(written: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = written;
+    while let Some((before, sequence)) = rest.split_once("\u{1b}[") {
+        plain.push_str(before);
+        plain.push(' ');
+        let end = sequence.find(|c: char| ('@'..='~').contains(&c));
+        rest = end.map_or("", |end| &sequence[end + 1..]);
+    }
+    plain.push_str(rest);
+    plain.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn on_a_terminal_it_shows_what_goes_on_until_a_key_ends_it() {
+    let server = server("admin = '127.0.0.1:0'\n");
+    for n in 0..30 {
+        assert_eq!(server.get(&format!("/shop/{n}")).status, 200);
+    }
+    let binary = samovar_testkit::binary();
+    let mut terminal = Terminal::open(&format!(
+        "{} top --every 200ms --control {}",
+        binary.display(),
+        server.control().display()
+    ));
+    terminal.shows("index.php /shop/{n}");
+    terminal.shows(": well");
+    terminal.press("\t");
+    terminal.shows("GEN");
+    terminal.press("3");
+    terminal.shows("PHP has waited for nobody yet");
+    terminal.press("q");
+    terminal.close();
+    server.stop();
+}
+
+#[test]
+fn a_server_that_ends_is_told_of_and_the_terminal_is_left_as_it_was() {
+    let server = server("");
+    let binary = samovar_testkit::binary();
+    let mut terminal = Terminal::open(&format!(
+        "{} top --every 100ms --control {}",
+        binary.display(),
+        server.control().display()
+    ));
+    terminal.shows("Requests are not measured");
+    server.stop();
+    terminal.shows("no news: cannot reach the server");
+    terminal.press("q");
+    // The alternate screen is left.
+    terminal.shows("\u{1b}[?1049l");
+    terminal.close();
+}
+
+#[test]
+fn into_a_pipe_it_prints_once() {
+    let server = server("admin = '127.0.0.1:0'\n");
+    assert_eq!(server.get("/shop/1").status, 200);
+    eventually("the request is in the figures", || {
+        let said = top(&server, &["--every", "100ms"]);
+        assert!(said.status.success());
+        let text = String::from_utf8(said.stdout).expect("text");
+        assert!(!text.contains('\u{1b}'), "{text}");
+        let tables = ["ROUTE", "index.php /shop/{n}", "STATE", ": well"];
+        tables.iter().all(|expected| text.contains(expected)).then_some(())
+    });
+    server.stop();
+}
+
+#[test]
+fn json_has_the_rates_of_the_time_between() {
+    let server = server("admin = '127.0.0.1:0'\n");
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let rows: Value = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut client = server.client();
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                assert_eq!(client.request(&Request::get("/shop/1")).status, 200);
+            }
+        });
+        let found = eventually("a route with a rate", || {
+            let said = top(&server, &["--json", "--every", "1s"]);
+            let rows: Value = serde_json::from_slice(&said.stdout).expect("JSON");
+            rows["routes"][0]["requests_per_second"].as_f64().filter(|rate| *rate > 0.0)?;
+            Some(rows)
+        });
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        found
+    });
+    let number = |name: &str| rows[name].as_f64().expect("a number");
+    let route = &rows["routes"][0];
+    assert_eq!(route["route"], "index.php /shop/{n}");
+    // Each burns a millisecond.
+    let cpu_ms = route["cpu_ms_each"].as_f64().expect("a number");
+    assert!((0.5..10.0).contains(&cpu_ms), "{route}");
+    assert!(number("workers_cores") > 0.0 && number("server_cores") > 0.0, "{rows}");
+    assert_eq!(rows["workers"].as_array().map(Vec::len), Some(2));
+    assert_eq!(rows["troubles"], serde_json::json!([]));
+    server.stop();
+}
+
+#[test]
+fn the_first_line_of_the_status_says_whether_it_is_well() {
+    let server = server("");
+    let mut command = Command::new(samovar_testkit::binary());
+    let said = command.args(["status", "--control"]).arg(server.control()).output();
+    let text = String::from_utf8(said.expect("the binary runs").stdout).expect("text");
+    let first = text.lines().next().expect("a line");
+    assert!(first.contains(": well  (pid"), "{first}");
+    server.stop();
+}
+
+#[test]
+fn without_a_server_it_says_so() {
+    let said = Command::new(samovar_testkit::binary())
+        .args(["top", "--control", "/nonexistent/samovar.sock"])
+        .output()
+        .expect("the binary runs");
+    assert_eq!(said.status.code(), Some(1));
+    let text = String::from_utf8(said.stderr).expect("text");
+    assert!(text.contains("cannot reach the server") && text.contains("hint: "), "{text}");
+}
