@@ -3,10 +3,6 @@
 //! The process runs on while it is read, so a look is taken like a seqlock's: the pointer to the current call, the calls, the
 //! calls once more and the pointer once more, in one system call. Only if nothing moved between is it a stack; else it is
 //! torn, and the next look is taken. Calls lie one behind the other in PHP's own stack, so that one copy has most of them.
-//!
-//! A loop of short calls comes back to what it was within nanoseconds: two copies can be the same, each with a call and a caller
-//! of different moments. So the innermost calls are looked at several times more in the end, in turn with the pointer: a loop
-//! would have to be at the same two places at each of these moments.
 
 use crate::error::Error;
 use crate::layout::{Layout, execute_data, generator};
@@ -32,12 +28,6 @@ const ALONE_BYTES: usize = 1024;
 /// The words of `executor_globals` that are read twice: `vm_stack_top`, `vm_stack_end`, `vm_stack` … `current_execute_data`.
 const GLOBALS_BYTES: usize = 40;
 
-/// The innermost calls that are looked at again in the end: those that may come and go while the others stand still.
-const TOPS_MAX: usize = 4;
-
-/// How often.
-const TOPS_ROUNDS: usize = 6;
-
 /// Windows of one stack.
 const WINDOWS_MAX: usize = 512;
 
@@ -50,7 +40,7 @@ pub(crate) struct Raw {
     this: u64,
     prev: u64,
     /// Whether C called it: so are all outermost calls.
-    is_outermost: bool,
+    pub(crate) is_outermost: bool,
 }
 
 /// What one look has seen.
@@ -76,8 +66,6 @@ pub(crate) struct Walker {
     windows: Vec<Window>,
     /// The first call of each window but the first, to be compared in the end.
     landmarks: Vec<(u64, Raw)>,
-    /// The innermost calls.
-    tops: Vec<(u64, Raw)>,
     pieces: Vec<Piece>,
     copied: Vec<u8>,
     /// Generators that may still be looked at.
@@ -125,7 +113,6 @@ impl Walker {
     ) -> Result<Look, Error> {
         self.calls.clear();
         self.landmarks.clear();
-        self.tops.clear();
         self.windows.clear();
         self.copies.clear();
         self.is_cut = false;
@@ -149,9 +136,7 @@ impl Walker {
         if !is_still || !self.walk(memory, current)? {
             return Ok(Look::Torn);
         }
-        let pointer = Piece { address: watched.address + pointer as u64, bytes: 8 };
-        let is_still = self.is_as_it_was(memory)? && self.stands_still(memory, pointer, current)?;
-        Ok(if is_still { Look::Calls } else { Look::Torn })
+        Ok(if self.is_as_it_was(memory)? { Look::Calls } else { Look::Torn })
     }
 
     /// Copies a window, twice; what is `watched`, the pointer to the current call, before and behind. False if that moved, or if
@@ -238,9 +223,6 @@ impl Walker {
                 // A call that is being prepared: this is where the stack was, not where it is.
                 return Ok(false);
             }
-            if self.tops.len() < TOPS_MAX {
-                self.tops.push((at, call));
-            }
             if call.func != 0 {
                 self.calls.push(call);
                 inner_generator = at;
@@ -323,48 +305,6 @@ impl Walker {
         }
         // Found from the outermost inwards; the stack is told the other way round.
         self.calls.extend(waiting.into_iter().rev().filter(|call| call.func != 0));
-        Ok(true)
-    }
-
-    /// Whether the innermost calls are what they were, seen again and again: the callers' opcodes, too.
-    fn stands_still(
-        &mut self,
-        memory: &impl Memory,
-        pointer: Piece,
-        current: u64,
-    ) -> Result<bool, Error> {
-        let bytes = execute_data::BYTES;
-        let call = |(address, _): &(u64, Raw)| Piece { address: *address, bytes };
-        self.pieces.clear();
-        for round in 0..TOPS_ROUNDS {
-            self.pieces.push(pointer);
-            // Callers are changed before what they call: now the one is looked at first, now the other.
-            if round % 2 == 0 {
-                self.pieces.extend(self.tops.iter().map(call));
-            } else {
-                self.pieces.extend(self.tops.iter().rev().map(call));
-            }
-        }
-        self.copied.resize(TOPS_ROUNDS * (pointer.bytes + self.tops.len() * bytes), 0);
-        if memory.copy(&self.pieces, &mut self.copied)? < self.copied.len() {
-            return Ok(false);
-        }
-        let mut from = 0;
-        for piece in &self.pieces {
-            let now = &self.copied[from..from + piece.bytes];
-            from += piece.bytes;
-            let is_same = match self.tops.iter().position(|(address, _)| *address == piece.address)
-            {
-                None => word_at(now, 0) == current,
-                Some(depth) => {
-                    let (now, then) = (Raw::of(now), self.tops[depth].1);
-                    now == then || (depth == 0 && Raw { opline: now.opline, ..then } == now)
-                }
-            };
-            if !is_same {
-                return Ok(false);
-            }
-        }
         Ok(true)
     }
 

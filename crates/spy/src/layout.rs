@@ -150,6 +150,17 @@ pub(crate) mod op {
     /// `extended_value`, with `lineno` and `opcode` behind it: what we copy of one.
     pub(crate) const EXTENDED_VALUE: usize = 20;
     pub(crate) const COPIED: usize = 9;
+    /// `op2`, `opcode` and `op2_type`; `IS_CONST`.
+    pub(crate) const OPERAND_2: usize = 12;
+    pub(crate) const CODE: usize = 28;
+    pub(crate) const KIND_2: usize = 30;
+    pub(crate) const CONSTANT: u8 = 1;
+    /// `ZEND_DO_FCALL`, `ZEND_DO_ICALL`, `ZEND_DO_UCALL`, `ZEND_DO_FCALL_BY_NAME`: the same in all versions, as are those below.
+    pub(crate) const CALLS: [u8; 4] = [60, 129, 130, 131];
+    /// `ZEND_INIT_FCALL_BY_NAME`, `INIT_FCALL`, `INIT_NS_FCALL_BY_NAME`, `INIT_METHOD_CALL`, `INIT_STATIC_METHOD_CALL`.
+    pub(crate) const BEGINS_NAMED_CALL: [u8; 5] = [59, 61, 69, 112, 113];
+    /// Those, `ZEND_NEW`, `INIT_USER_CALL`, `INIT_DYNAMIC_CALL`, and 8.4's `INIT_PARENT_PROPERTY_HOOK_CALL`.
+    pub(crate) const BEGINS_CALL: [u8; 9] = [59, 61, 69, 112, 113, 68, 118, 128, 211];
     /// `ZEND_FRAMELESS_ICALL_0` to `_3`, of PHP 8.4 and later; before, no opcode has these numbers.
     pub(crate) const FRAMELESS: std::ops::RangeInclusive<u8> = 204..=207;
     pub(crate) const BYTES: usize = 32;

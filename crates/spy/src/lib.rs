@@ -21,6 +21,7 @@
 //! here has a limit, no size of its choosing is allocated, and a stack that contradicts itself is counted and not shown.
 
 mod activity;
+mod callees;
 mod calls;
 mod engine;
 mod error;

@@ -4,6 +4,7 @@
 //! functions. So processes that were forked from one template share what is known. Anything else is read anew each time, because
 //! PHP may have used its address for something else since.
 
+use crate::callees::{Callees, is_called_so};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::frames::Raw;
@@ -27,6 +28,9 @@ const NAME_BYTES_MAX: usize = 1024;
 /// PHP has some dozens of functions that are called without a frame.
 const FRAMELESS_MAX: u32 = 4096;
 
+/// The innermost calls that are held against what their callers' opcodes say: those that may come and go within a look.
+const CHECKED_MAX: usize = 3;
+
 /// No function has more opcodes.
 const OPCODES_MAX: u64 = 1 << 26;
 
@@ -37,6 +41,7 @@ pub struct Names {
     /// Functions by the addresses of their texts, where these stay: PHP's own, and closures and scripts of opcache's.
     texts_of: HashMap<Texts, Arc<Function>>,
     ops: HashMap<u64, Op>,
+    callees: Callees,
     since: Option<Instant>,
     headers: Vec<u8>,
     texts: Vec<u8>,
@@ -151,6 +156,9 @@ impl Names {
         let thrown = thrown(memory, engine.layout, executor, calls, &found)?;
         let oplines = oplines(calls, &found, &thrown);
         let Some(oplines) = oplines else { return Ok(None) };
+        if !self.agrees(memory, engine, calls, &oplines, &found)? {
+            return Ok(None);
+        }
         let ops = self.ops(memory, engine, &oplines)?;
         let frameless = self.frameless(memory, engine, &ops, &mut found)?;
         let mut frames = Vec::with_capacity(calls.len());
@@ -176,18 +184,60 @@ impl Names {
         Ok(Some(frames))
     }
 
+    /// Notes that a stack moved while it was looked at.
+    pub(crate) fn note_moved(&mut self) {
+        self.callees.agree();
+    }
+
+    /// Notes that none of so many looks at a stack came to anything.
+    pub(crate) fn note_torn(&mut self, looks: u32) {
+        self.callees.note_torn(looks);
+    }
+
     fn forget_what_is_old(&mut self) {
         let is_old = self.since.is_some_and(|since| since.elapsed() > AGE_MAX);
         if is_old
             || self.functions.len().max(self.texts_of.len()) > KEPT_MAX
-            || self.ops.len() > KEPT_MAX
+            || self.ops.len().max(self.callees.len()) > KEPT_MAX
         {
             self.functions.clear();
             self.texts_of.clear();
             self.ops.clear();
+            self.callees.clear();
             self.since = None;
         }
         self.since.get_or_insert_with(Instant::now);
+    }
+
+    /// Whether the innermost calls are those that their callers' opcodes name, as far as these say.
+    fn agrees(
+        &mut self,
+        memory: &impl Memory,
+        engine: &Engine,
+        calls: &[Raw],
+        oplines: &[Option<u64>],
+        found: &HashMap<u64, Known>,
+    ) -> Result<bool, Error> {
+        for (inner, outer) in (1..calls.len().min(1 + CHECKED_MAX)).enumerate() {
+            let call = &calls[inner];
+            let (Some(known), Some(from)) = (found.get(&call.func), found.get(&calls[outer].func))
+            else {
+                continue;
+            };
+            let Some(opline) = oplines[outer] else { continue };
+            let name = &known.function.name;
+            if call.is_outermost || !known.header.is_user() || name.is_empty() {
+                continue;
+            }
+            let stays = lies_in(&engine.steady, opline);
+            let written = self.callees.called(memory, from.header.opcodes, opline, stays)?;
+            let is_so = written.is_none_or(|written| is_called_so(name, &written));
+            if !is_so && self.callees.contradicts(opline, call.func) {
+                return Ok(false);
+            }
+        }
+        self.callees.agree();
+        Ok(true)
     }
 
     /// These functions, by their addresses; false if one of them is none.

@@ -116,7 +116,7 @@ impl Reader {
         for _ in 0..LOOKS_MAX {
             match self.walker.look(&self.memory, self.engine.layout, context.executor)? {
                 Look::Idle => return Ok(Reading::Idle { thread }),
-                Look::Torn => {}
+                Look::Torn => names.note_moved(),
                 Look::Calls => {
                     let calls = &self.walker.calls;
                     let told = names.name(&self.memory, &self.engine, context.executor, calls)?;
@@ -127,6 +127,7 @@ impl Reader {
                 }
             }
         }
+        names.note_torn(LOOKS_MAX);
         Ok(Reading::Torn { thread })
     }
 
