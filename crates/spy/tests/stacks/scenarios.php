@@ -48,6 +48,55 @@ abstract class Above implements Doing, IteratorAggregate, ArrayAccess, Countable
     }
 }
 
+class Other extends Above
+{
+    use Holding {
+        fromTrait as renamed;
+        still as private stillOther;
+    }
+
+    public function does()
+    {
+        hold();
+    }
+    public function getIterator(): Iterator
+    {
+        return new ArrayIterator([]);
+    }
+    public function offsetExists($at): bool
+    {
+        return true;
+    }
+    public function offsetGet($at): mixed
+    {
+        return 1;
+    }
+    public function offsetSet($at, $value): void
+    {
+    }
+    public function offsetUnset($at): void
+    {
+    }
+    public function count(): int
+    {
+        return 0;
+    }
+    public function jsonSerialize(): mixed
+    {
+        return 1;
+    }
+    public function below()
+    {
+        return static::others(parent::below(...));
+    }
+    public static function others($then)
+    {
+        return self::stillOther($then);
+    }
+}
+
+class_alias(Other::class, 'Named\\Otherwise');
+
 class Thing extends Above
 {
     public function __construct(private ?Closure $then = null)
@@ -175,6 +224,25 @@ switch ($argv[1]) {
         break;
     case 'trait':
         (new Thing())->fromTrait();
+        break;
+    case 'renamed method':
+        (new Other())->renamed();
+        break;
+    case 'another name of a class':
+        (new Named\Otherwise())->below();
+        break;
+    case 'called in an argument':
+        $n = [max(1, max(2, within(max(1, 2)), 3)), max(4, 5)];
+        break;
+    case 'called behind many arguments':
+        $f = 'max';
+        $n = max(
+            'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v',
+            'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v',
+            'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v',
+            $f(1, 2),
+            WITHIN(1)
+        );
         break;
     case 'static closure':
         Thing::still(static function () {
