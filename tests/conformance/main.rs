@@ -130,7 +130,9 @@ fn repeat(sides: &Sides, case: &Case) -> Result<(), String> {
 fn compare(sides: &Sides, case: &Case) -> Result<(), String> {
     let is_of = |known: &&Difference| known.model.is_none_or(|model| model == sides.model);
     let known = case.differences.iter().find(is_of);
-    let answers = sides.theirs(case).into_iter().zip(sides.ours(case));
+    let theirs = sides.theirs(case);
+    behind_nginx(sides, case, known, &theirs)?;
+    let answers = theirs.into_iter().zip(sides.ours(case));
     let mut is_equal = true;
     for (step, (mut theirs, mut ours)) in case.steps.iter().zip(answers) {
         let as_it_came = ours.clone();
@@ -148,6 +150,26 @@ fn compare(sides: &Sides, case: &Case) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// The same by way of nginx and FastCGI, where php-fpm's place is. What is documented as different may be equal there:
+/// nginx finds files and scripts itself.
+fn behind_nginx(
+    sides: &Sides,
+    case: &Case,
+    known: Option<&Difference>,
+    theirs: &[Answer],
+) -> Result<(), String> {
+    let answers = theirs.iter().cloned().zip(sides.ours_by_fastcgi(case));
+    for (step, (mut theirs, mut ours)) in case.steps.iter().zip(answers) {
+        let as_it_came = ours.clone();
+        align(&mut ours, &mut theirs);
+        if theirs != ours {
+            explain(known, &theirs, &ours, &as_it_came)
+                .map_err(|why| format!("  by FastCGI: {why}\n{}", report(step, &theirs, &ours)))?;
+        }
+    }
+    Ok(())
 }
 
 /// An error unless a documented difference explains why two answers are not equal.

@@ -3,10 +3,11 @@
 use crate::answer::{Answer, Place};
 use crate::case::Case;
 use samovar_testkit::http::{Client, Response};
-use samovar_testkit::{Oracle, Server};
+use samovar_testkit::{Nginx, Oracle, Server};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
+use tempfile::TempDir;
 
 /// Settings beside the kit's own.
 const SETTINGS: &[(&str, &str)] = &[("expose_php", "1"), ("user_ini.cache_ttl", "300")];
@@ -17,18 +18,28 @@ pub(crate) struct Sides {
     pub(crate) oracle: Oracle,
     /// None when only the oracle is asked.
     pub(crate) samovar: Option<Server>,
+    /// The same server once more, behind an nginx like the oracle's.
+    nginx: Option<Nginx>,
     deaths: u64,
+    _socket: TempDir,
 }
 
 impl Sides {
     /// Starts both.
     pub(crate) fn start(model: &'static str, root: &Path, is_oracle_only: bool) -> Sides {
+        let folder = TempDir::with_prefix("samovar-fcgi-").expect("a temporary folder");
+        let socket = folder.path().join("fcgi.sock").display().to_string();
         let samovar = (!is_oracle_only).then(|| {
             // One worker that stays: each request meets what the one before left.
             let start = Server::at(root).workers(if model == "script" { 2 } else { 1 });
+            let start = start.args(["--listen", &format!("fcgi-unix:{socket}")]);
             SETTINGS.iter().fold(start, |start, (key, value)| start.define(key, value)).start()
         });
-        Sides { model, oracle: Oracle::with(root, SETTINGS), samovar, deaths: 0 }
+        let documents = if root.is_dir() { root } else { root.parent().unwrap_or(root) };
+        let behind = format!("unix:{socket}");
+        let nginx = (!is_oracle_only).then(|| Nginx::before(documents, &behind));
+        let oracle = Oracle::with(root, SETTINGS);
+        Sides { model, oracle, samovar, nginx, deaths: 0, _socket: folder }
     }
 
     /// The oracle's answers to a case.
@@ -40,6 +51,13 @@ impl Sides {
     pub(crate) fn ours(&self, case: &Case) -> Vec<Answer> {
         let samovar = self.samovar.as_ref().expect("it was started");
         self.walk(case, samovar.address(), samovar.folder())
+    }
+
+    /// Its answers by way of nginx and FastCGI.
+    pub(crate) fn ours_by_fastcgi(&self, case: &Case) -> Vec<Answer> {
+        let samovar = self.samovar.as_ref().expect("it was started");
+        let nginx = self.nginx.as_ref().expect("it was started");
+        self.walk(case, nginx.address(), samovar.folder())
     }
 
     /// A GET whose worker died is run again: its client sees nothing of it.

@@ -64,4 +64,5 @@ pages! {
     laravel: "laravel",
     parallel: "parallel",
     shared_memory: "shared-memory",
+    fastcgi: "fastcgi",
 }

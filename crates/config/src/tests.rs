@@ -318,16 +318,16 @@ fn values_that_are_not_allowed_elsewhere() {
         &["SAMOVAR_LISTEN=:80,8081"],
         "`SAMOVAR_LISTEN=8081` is not allowed",
         "`SAMOVAR_LISTEN` takes an address such as `127.0.0.1:8080`, `[::1]:8080`, \
-         `localhost:8080` or `:8080` (all IPv4 interfaces), `https://:443`, `:80?redirect` or \
-         `unix:/run/samovar.sock`",
+         `localhost:8080` or `:8080` (all IPv4 interfaces), `https://:443`, `:80?redirect`, \
+         `fcgi://127.0.0.1:9000`, `unix:/run/samovar.sock` or `fcgi-unix:/run/samovar.sock`",
     );
     check_problem(
         "",
         &["--listen", ""],
         "`--listen ''` is not allowed",
         "`--listen` takes an address such as `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080` \
-         or `:8080` (all IPv4 interfaces), `https://:443`, `:80?redirect` or \
-         `unix:/run/samovar.sock`",
+         or `:8080` (all IPv4 interfaces), `https://:443`, `:80?redirect`, \
+         `fcgi://127.0.0.1:9000`, `unix:/run/samovar.sock` or `fcgi-unix:/run/samovar.sock`",
     );
     check_problem(
         "",

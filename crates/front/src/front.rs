@@ -142,10 +142,10 @@ async fn serve(
     for Bound { socket, protocol, role, has_proxy_header } in listeners {
         let (shared, connections) = (Rc::clone(&shared), Rc::clone(&connections));
         let tls = match protocol {
-            Protocol::Http => None,
+            Protocol::Http | Protocol::FastCgi => None,
             Protocol::Https => Some(tls.clone().ok_or_else(no_certificate)?),
         };
-        let terms = Terms { role, has_proxy_header, tls };
+        let terms = Terms { role, has_proxy_header, tls, is_fastcgi: protocol == Protocol::FastCgi };
         let task = match socket {
             BoundSocket::Tcp(listener) => {
                 listener.set_nonblocking(true)?;

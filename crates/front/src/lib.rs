@@ -43,6 +43,7 @@ pub use request::probe::{ProbeDone, Probed};
 pub use route::explain::Explained;
 pub use route::private;
 pub use runtime::counters::CountersSnapshot;
+pub use runtime::hostile::Hostile;
 pub use runtime::link::{FrontEvent, KillReason, SupervisorLink};
 pub use runtime::shed::Shed;
 pub use setup::{StartError, ValidSettings};

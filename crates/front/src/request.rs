@@ -12,6 +12,7 @@ mod host;
 mod interim;
 pub(crate) mod probe;
 mod submit;
+mod told;
 mod upload;
 mod welcome;
 
@@ -20,6 +21,8 @@ use crate::answer::error_page::{self, Failure};
 use crate::answer::files::sendfile;
 use crate::answer::{compress, files, own, worker};
 use crate::client::connection::ConnectionState;
+use crate::client::fastcgi::Complaint;
+use crate::client::request_body::RequestBody;
 use crate::client::screen::Note;
 use crate::log::trace::{Policy, Trace};
 use crate::log::{Client, RequestLogEntry};
@@ -28,9 +31,10 @@ use crate::route::target::{AsItCame, Target};
 use crate::runtime::mishap;
 use crate::setup::Setup;
 use context::{RequestContext, ScriptRequest};
+use forwarded::Claims;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use samovar_config::{Role, TraceFrom};
 use std::rc::Rc;
 use upload::{Source, Upload};
@@ -42,7 +46,7 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Answers one request; never fails, because a failure is an answer too, and so is what a panic leaves.
 pub(crate) async fn serve(
     connection: &Rc<ConnectionState>,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
     note: Note,
 ) -> Response<AnswerBody> {
     let shared = &connection.shared;
@@ -57,7 +61,7 @@ pub(crate) async fn serve(
 /// From the head to the answer's.
 async fn tell(
     connection: &Rc<ConnectionState>,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
     note: Note,
 ) -> Response<AnswerBody> {
     let busy = connection.begin_request();
@@ -70,8 +74,13 @@ async fn tell(
     }
     let id = shared.ids.of(parts.headers.get(X_REQUEST_ID));
     let setup = shared.setup();
-    let ends = connection.ends();
-    let claims = forwarded::claims(&setup.settings, ends.peer, &parts.headers);
+    let told = note.told.as_deref();
+    let ends = told.map_or_else(|| connection.ends(), |told| &told.ends);
+    // What a web server tells is meant as it is: php-fpm looks behind nobody either.
+    let claims = match told {
+        Some(_) => Claims::default(),
+        None => forwarded::claims(&setup.settings, ends.peer, &parts.headers),
+    };
     let client = Client {
         peer: &ends.peer_text,
         claimed: claims.address,
@@ -81,7 +90,7 @@ async fn tell(
     };
     let mut entry = RequestLogEntry::begin(&shared.recorder, &parts, &id, client);
     let has_trace = client.trace.is_some();
-    let context = RequestContext { connection, setup: &setup, id: &id, claims: &claims, has_trace };
+    let context = RequestContext { connection, ends, told, setup: &setup, id: &id, claims: &claims, has_trace };
     let answered = match note.doubt {
         Some(doubt) => Err(Failure::BadRequest(doubt)),
         None => answer(&context, &mut parts, body, &mut entry).await,
@@ -99,6 +108,7 @@ async fn tell(
         }
     };
     if ends.is_tls
+        && told.is_none()
         && let Some(hsts) = setup.settings.tls.hsts.as_deref()
         && let Ok(value) = HeaderValue::from_str(hsts)
     {
@@ -138,11 +148,15 @@ fn trace(
 async fn answer(
     context: &RequestContext<'_>,
     parts: &mut Parts,
-    body: Incoming,
+    body: RequestBody,
     entry: &mut RequestLogEntry,
 ) -> Result<Response<AnswerBody>, Failure> {
-    check::check(parts, &context.setup.settings.limits)?;
-    if parts.uri.path() == "*" {
+    match context.told {
+        None => check::check(parts, &context.setup.settings.limits)?,
+        Some(told) if told.is_too_large => return Err(Failure::HeadTooLarge),
+        Some(_) => {}
+    }
+    if parts.uri.path() == "*" && context.told.is_none() {
         return own::about_server(&parts.method);
     }
     let shared = context.shared();
@@ -151,7 +165,9 @@ async fn answer(
         return own::to_https(context.https_port(), parts, whole);
     }
     let RequestContext { setup, .. } = *context;
-    let wish = compress::Wish::of(&setup.settings.compression, parts);
+    // What stands in front of us by FastCGI packs by itself.
+    let is_direct = context.told.is_none();
+    let wish = compress::Wish::of(&setup.settings.compression, parts).filter(|_| is_direct);
     let routed = context.route(parts, path);
     let may_compress = routed.effects.as_ref().is_none_or(|effects| effects.may_compress());
     let answered = match &routed.route {
@@ -207,13 +223,16 @@ fn refuse(context: &RequestContext<'_>, parts: &Parts, failure: Failure) -> Resp
         }
         effects.apply(status, response.headers_mut());
     }
+    if let Some(complaint) = told::complaint(context, failure) {
+        response.extensions_mut().insert(Complaint(complaint));
+    }
     response
 }
 
 async fn run(
     context: &RequestContext<'_>,
     parts: &mut Parts,
-    body: Incoming,
+    body: RequestBody,
     script: &Script,
     entry: &mut RequestLogEntry,
 ) -> Result<Response<AnswerBody>, Failure> {

@@ -6,6 +6,7 @@ pub(crate) mod bell;
 pub(crate) mod clock;
 pub(crate) mod counters;
 pub(crate) mod disk;
+pub(crate) mod hostile;
 pub(crate) mod link;
 pub(crate) mod memory;
 pub(crate) mod mishap;

@@ -63,6 +63,9 @@ pub(crate) struct Warnings {
     pub(crate) died: Throttle,
     pub(crate) no_index: Throttle,
     pub(crate) sendfile: Throttle,
+    pub(crate) fastcgi: Throttle,
+    /// FastCGI requests for scripts that are not there.
+    pub(crate) no_script: Throttle,
 }
 
 impl Shared {

@@ -6,6 +6,7 @@
 mod accounts;
 mod answers;
 mod bodies;
+mod fastcgi;
 mod failures;
 mod files;
 mod http;
@@ -13,8 +14,8 @@ mod http2;
 mod life;
 mod slow;
 
-use crate::{Front, FrontEvent, FrontHandle};
-use samovar_config::Settings;
+use crate::{Bound, Front, FrontEvent, FrontHandle};
+use samovar_config::{Protocol, Settings};
 use samovar_insight::{Intake, Outlet, intake};
 use samovar_ring::{
     Death, Incarnation, Lane, REQUEST_BYTES, Ring, SlotIndex, Supervision, Take, Usage, WorkerEnd,
@@ -52,6 +53,8 @@ struct Job<'a> {
     content_length: i64,
     server_port: u16,
     flags: u32,
+    /// What `$_SERVER` gets besides.
+    variables: HashMap<String, String>,
 }
 
 impl<'a> Job<'a> {
@@ -59,6 +62,7 @@ impl<'a> Job<'a> {
         // SAFETY: the request area has REQUEST_BYTES bytes and is the worker's until it finishes.
         let area = unsafe { std::slice::from_raw_parts(worker.request(slot), REQUEST_BYTES) };
         let (head, headers) = request::decode(area).expect("what the front has encoded");
+        let variables = request::decode_variables(area).expect("what the front has encoded");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let fields = [
             ("method", head.method),
@@ -84,6 +88,7 @@ impl<'a> Job<'a> {
             content_length: head.content_length.map_or(-1, u64::cast_signed),
             server_port: head.server_port,
             flags: head.flags,
+            variables: variables.iter().map(|(name, value)| (text(name), text(value))).collect(),
             worker,
             slot,
             ring,
@@ -148,16 +153,26 @@ impl Server {
     }
 
     fn with(slots: usize, change: impl FnOnce(&mut Settings)) -> Server {
-        Server::start(slots, change, None)
+        Server::start(slots, change, None, Protocol::Http)
+    }
+
+    /// One that web servers speak to.
+    fn fastcgi(change: impl FnOnce(&mut Settings)) -> Server {
+        Server::start(64, change, None, Protocol::FastCgi)
     }
 
     /// One that tells of its requests.
     fn measured() -> (Server, Outlet) {
         let (intake, outlet) = intake();
-        (Server::start(64, |_| {}, Some(intake)), outlet)
+        (Server::start(64, |_| {}, Some(intake), Protocol::Http), outlet)
     }
 
-    fn start(slots: usize, change: impl FnOnce(&mut Settings), intake: Option<Intake>) -> Server {
+    fn start(
+        slots: usize,
+        change: impl FnOnce(&mut Settings),
+        intake: Option<Intake>,
+        protocol: Protocol,
+    ) -> Server {
         let root = tempfile::tempdir().unwrap();
         std::fs::write(root.path().join("index.php"), "<?php").unwrap();
         std::fs::write(root.path().join("other.php"), "<?php").unwrap();
@@ -175,8 +190,9 @@ impl Server {
             }
             let _ = said.send(event);
         });
+        let bound = Bound { protocol, ..listener.into() };
         let (front, handle) =
-            Front::new(vec![listener.into()], None, ring.clone(), settings, link, intake).unwrap();
+            Front::new(vec![bound], None, ring.clone(), settings, link, intake).unwrap();
         let front = std::thread::spawn(move || front.run().unwrap());
         let kills = Arc::new(Mutex::new(kills));
         Server { address, handle, root, ring, events, kills, front: Some(front), workers: vec![] }

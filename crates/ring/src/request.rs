@@ -30,6 +30,8 @@ pub const FLAG_HTTPS: u32 = 1;
 pub const FLAG_APP: u32 = 2;
 /// Somebody reads what the worker says of the request beside its usage.
 pub const FLAG_LEDGER: u32 = 4;
+/// A web server has told all variables of the request: none is added, and none of the fields is one.
+pub const FLAG_FASTCGI: u32 = 8;
 
 mirrored! {
     /// The fixed part. Offset 0 means absent for the optional strings.

@@ -42,7 +42,7 @@ pub use mariadb::MariaDb;
 pub use memcached::Memcached;
 pub use mongo::Mongo;
 pub use multipart::{BOUNDARY, Multipart};
-pub use oracle::{Oracle, nginx_version};
+pub use oracle::{Nginx, Oracle, nginx_version};
 pub use postgres::Postgres;
 pub use process::{is_root, kill, processes_naming};
 pub use redis::Redis;

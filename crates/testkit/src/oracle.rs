@@ -56,7 +56,10 @@ impl Oracle {
         // php-fpm's children may run as another user.
         open_to_all(folder.path());
         let fpm = start_fpm(folder.path(), define);
-        let (nginx, address) = start_nginx(folder.path(), root, certificate, locations);
+        let server = format!("unix:{}/fpm.sock", folder.path().display());
+        let behind = Behind { server: &server, is_kept: false };
+        let (nginx, address) =
+            start_nginx(folder.path(), root, certificate, locations, &behind);
         Oracle { _nginx: nginx, fpm, address, folder }
     }
 
@@ -84,6 +87,48 @@ impl Oracle {
     pub fn log(&self) -> String {
         self.fpm.log()
     }
+}
+
+/// A private nginx in front of whoever speaks FastCGI at a socket; stopped when dropped.
+#[derive(Debug)]
+pub struct Nginx {
+    process: Process,
+    address: SocketAddr,
+    _folder: TempDir,
+}
+
+impl Nginx {
+    /// Serves `root` as the oracle does, with connections that are kept. `fastcgi` is what stands behind `server` in
+    /// nginx's `upstream`.
+    pub fn before(root: &Path, fastcgi: &str) -> Nginx {
+        let folder = TempDir::with_prefix("samovar-nginx-").expect("a temporary folder");
+        std::fs::create_dir(folder.path().join("nginx")).expect("an empty folder");
+        open_to_all(folder.path());
+        let behind = Behind { server: fastcgi, is_kept: true };
+        let (process, address) = start_nginx(folder.path(), root, None, "", &behind);
+        Nginx { process, address, _folder: folder }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// GET on a connection of its own.
+    pub fn get(&self, target: &str) -> Response {
+        Client::connect(self.address).get(target)
+    }
+
+    /// Its error log so far.
+    pub fn log(&self) -> String {
+        self.process.log()
+    }
+}
+
+/// Who runs PHP for nginx.
+struct Behind<'a> {
+    server: &'a str,
+    is_kept: bool,
 }
 
 fn open_to_all(folder: &Path) {
@@ -138,11 +183,12 @@ fn start_nginx(
     root: &Path,
     certificate: Option<&Certificate>,
     locations: &str,
+    behind: &Behind<'_>,
 ) -> (Process, SocketAddr) {
     let address = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port");
     let config = folder.join("nginx.conf");
     let listening = listening(address, certificate);
-    std::fs::write(&config, nginx_config(folder, root, &listening, locations))
+    std::fs::write(&config, nginx_config(folder, root, &listening, locations, behind))
         .expect("a configuration");
     let mut command = Command::new(nginx_binary());
     command.arg("-p").arg(folder).arg("-c").arg(&config).args(["-e", "stderr"]);
@@ -182,9 +228,18 @@ fn listening(address: SocketAddr, certificate: Option<&Certificate>) -> String {
     format!("listen {address} ssl http2; ssl_certificate {chain}; ssl_certificate_key {key};")
 }
 
-fn nginx_config(folder: &Path, root: &Path, listen: &str, locations: &str) -> String {
+fn nginx_config(
+    folder: &Path,
+    root: &Path,
+    listen: &str,
+    locations: &str,
+    behind: &Behind<'_>,
+) -> String {
+    let keep = if behind.is_kept { ("keepalive 8;", "fastcgi_keep_conn on;") } else { ("", "") };
+    let (pool, kept) = keep;
+    let server = behind.server;
     let (folder, root) = (folder.display(), root.display());
-    let locations = locations.replace("FPM", &format!("unix:{folder}/fpm.sock"));
+    let locations = locations.replace("FPM", server);
     format!(
         r"daemon off; master_process off; worker_processes 1; pid {folder}/nginx.pid;
 events {{ worker_connections 512; }}
@@ -198,6 +253,7 @@ http {{
     fastcgi_temp_path {folder}/nginx/fastcgi; uwsgi_temp_path {folder}/nginx/uwsgi;
     scgi_temp_path {folder}/nginx/scgi;
     fastcgi_buffers 16 64k; fastcgi_buffer_size 64k;
+    upstream php {{ server {server}; {pool} }}
     server {{
         {listen}
         server_name localhost;
@@ -212,7 +268,8 @@ http {{
             include /etc/nginx/fastcgi_params;
             fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
             fastcgi_param PATH_INFO $path_info;
-            fastcgi_pass unix:{folder}/fpm.sock;
+            fastcgi_pass php;
+            {kept}
         }}
         location ~ /\.(?!well-known) {{ deny all; }}
     }}

@@ -115,6 +115,12 @@ pub struct FrontStatus {
     pub retries_total: u64,
     /// Requests that a bug of the server has ended.
     pub panics_total: u64,
+    /// Requests that came by FastCGI.
+    pub fastcgi_requests_total: u64,
+    /// Of these, how many the web server took back.
+    pub fastcgi_aborted_total: u64,
+    /// FastCGI connections that were closed for what came, by reason.
+    pub fastcgi_refused_reasons: BTreeMap<String, u64>,
 }
 
 /// What the application's boot came to, and what returning to it costs.

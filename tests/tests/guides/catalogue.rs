@@ -18,6 +18,7 @@ const FOLLOWED: &[(&str, Applications)] = &[
     ("laravel", application::laravel),
     ("shared-memory", application::none),
     ("parallel", application::none),
+    ("fastcgi", application::none),
 ];
 /// Pages that explain and ask for nothing in an order: what they show is in tests of its own.
 const EXPLAINING: &[&str] = &[

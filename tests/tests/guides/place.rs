@@ -13,6 +13,7 @@ const PORTS: &[&str] = &["8080", "8000"];
 const FOLDERS: &[&str] = &[
     "/srv/",
     "/run/mysqld/",
+    "/run/samovar/",
     "/etc/nginx/sites-enabled/",
     "/etc/systemd/system/",
     "/usr/local/bin/",

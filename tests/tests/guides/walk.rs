@@ -99,7 +99,7 @@ impl Walk<'_> {
 
     /// Starts a server: it runs until the page stops it, or ends.
     pub(crate) fn serve(&mut self, command: &str, output: &[String]) -> Result<(), String> {
-        self.start(&in_place_of_the_shell(command), |log| log.contains("listening on http://"))?;
+        self.start(&in_place_of_the_shell(command), |log| log.contains("listening on "))?;
         let Some(server) = self.background.last() else { return Ok(()) };
         let log = self.place.theirs(&server.log());
         if pattern::begins(output, &log) {

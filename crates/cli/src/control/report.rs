@@ -2,7 +2,7 @@
 
 use crate::logging::Logs;
 use crate::sampling::Sampling;
-use samovar_front::{CountersSnapshot, FrontHandle, Shed};
+use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Shed};
 use samovar_insight::{Costs, Insight};
 use samovar_log::Log;
 use samovar_ring::{DesiredState, WorkerState};
@@ -116,6 +116,12 @@ fn front_status(front: &CountersSnapshot) -> FrontStatus {
         connections_refused_total: front.connections_refused_total,
         retries_total: front.retries_total,
         panics_total: front.panics_total,
+        fastcgi_requests_total: front.fastcgi_requests_total,
+        fastcgi_aborted_total: front.fastcgi_aborted_total,
+        fastcgi_refused_reasons: Hostile::ALL
+            .iter()
+            .map(|why| (why.name().to_owned(), front.fastcgi_refused_totals[*why as usize]))
+            .collect(),
     }
 }
 

@@ -186,6 +186,15 @@ const METRICS: &[ServerMetric] = &[
     ("samovar_retries", Kind::Counter, "Requests run again because a worker died.", |s| {
         count(s.front.retries_total)
     }),
+    ("samovar_fastcgi_requests", Kind::Counter, "Requests that came by FastCGI.", |s| {
+        count(s.front.fastcgi_requests_total)
+    }),
+    (
+        "samovar_fastcgi_aborted",
+        Kind::Counter,
+        "Requests that a web server took back.",
+        |s| count(s.front.fastcgi_aborted_total),
+    ),
     ("samovar_panics", Kind::Counter, "Requests that a bug of the server has ended.", |s| {
         count(s.front.panics_total)
     }),
@@ -299,6 +308,14 @@ fn metrics(status: &Status, page: &mut Exposition) {
     }
     page.family("samovar_requests_shed", Kind::Counter, "Rejected requests by reason.");
     for (reason, number) in &status.front.rejected_reasons {
+        page.sample(&[("reason", reason)], count(*number));
+    }
+    page.family(
+        "samovar_fastcgi_refused",
+        Kind::Counter,
+        "FastCGI connections that were closed for what came, by reason.",
+    );
+    for (reason, number) in &status.front.fastcgi_refused_reasons {
         page.sample(&[("reason", reason)], count(*number));
     }
     page.family("samovar_workers", Kind::Gauge, "Workers by state.");

@@ -44,6 +44,22 @@ pub enum Protocol {
     Http,
     /// The same over TLS.
     Https,
+    /// FastCGI, spoken by web servers in front.
+    FastCgi,
+}
+
+impl Protocol {
+    /// What stands in front of an address, or of a socket's path.
+    pub fn scheme(self, is_unix: bool) -> &'static str {
+        match (self, is_unix) {
+            (Protocol::Http, false) => "http://",
+            (Protocol::Https, false) => "https://",
+            (Protocol::FastCgi, false) => "fcgi://",
+            (Protocol::Http, true) => "unix:",
+            (Protocol::Https, true) => "https+unix:",
+            (Protocol::FastCgi, true) => "fcgi-unix:",
+        }
+    }
 }
 
 /// What clients get there.
@@ -55,11 +71,14 @@ pub enum Role {
     Redirect,
 }
 
-const SCHEMES: [(&str, Protocol, bool); 4] = [
+/// What stands in front, which protocol that is, and whether a path follows.
+const SCHEMES: [(&str, Protocol, bool); 6] = [
     ("http://", Protocol::Http, false),
     ("https://", Protocol::Https, false),
+    ("fcgi://", Protocol::FastCgi, false),
     ("unix:", Protocol::Http, true),
     ("https+unix:", Protocol::Https, true),
+    ("fcgi-unix:", Protocol::FastCgi, true),
 ];
 
 impl Listener {
@@ -82,7 +101,12 @@ impl Listener {
         for word in options.into_iter().flat_map(|options| options.split('&')) {
             option(&mut listener, word)?;
         }
-        let is_sound = listener.role == Role::Site || listener.protocol == Protocol::Http;
+        let is_plain = listener.role == Role::Site && !listener.has_proxy_header;
+        let is_sound = match protocol {
+            Protocol::Http => true,
+            Protocol::Https => listener.role == Role::Site,
+            Protocol::FastCgi => is_plain,
+        };
         is_sound.then_some(listener)
     }
 
@@ -114,9 +138,10 @@ impl fmt::Display for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.place, self.protocol) {
             (Place::Tcp(at), Protocol::Http) => write!(f, "{at}"),
-            (Place::Tcp(at), Protocol::Https) => write!(f, "https://{at}"),
-            (Place::Unix(path), Protocol::Http) => write!(f, "unix:{}", path.display()),
-            (Place::Unix(path), Protocol::Https) => write!(f, "https+unix:{}", path.display()),
+            (Place::Tcp(at), protocol) => write!(f, "{}{at}", protocol.scheme(false)),
+            (Place::Unix(path), protocol) => {
+                write!(f, "{}{}", protocol.scheme(true), path.display())
+            }
         }
     }
 }
@@ -144,6 +169,8 @@ mod tests {
         check(":80?redirect&proxy", Some(("0.0.0.0:80", Redirect, true, None)));
         check("unix:/run/s.sock", Some(("unix:/run/s.sock", Site, false, None)));
         check("unix:/run/s.sock?mode=0666", Some(("unix:/run/s.sock", Site, false, Some(0o666))));
+        check("fcgi://:9000", Some(("fcgi://0.0.0.0:9000", Site, false, None)));
+        check("fcgi-unix:/s?mode=660", Some(("fcgi-unix:/s", Site, false, Some(0o660))));
         check("https+unix:/s?proxy", Some(("https+unix:/s", Site, true, None)));
     }
 
@@ -165,6 +192,10 @@ mod tests {
             "unix:/s?mode=999",
             "unix:/s?mode=1000",
             "https://:443?redirect",
+            "fcgi://:9000?redirect",
+            "fcgi://:9000?proxy",
+            "fcgi-unix:s",
+            "fcgi+unix:/s",
             &long,
         ] {
             check(text, None);

@@ -76,6 +76,8 @@ pub enum Group {
     Compression,
     /// Certificates.
     Tls,
+    /// What web servers may send.
+    FastCgi,
     /// Workers and what they run.
     Php,
     /// Caps on what clients can make the server hold.
@@ -94,10 +96,11 @@ pub enum Group {
 
 impl Group {
     /// In the order in which they are listed.
-    pub const ALL: [Group; 10] = [
+    pub const ALL: [Group; 11] = [
         Group::Serving,
         Group::Compression,
         Group::Tls,
+        Group::FastCgi,
         Group::Php,
         Group::Limits,
         Group::Timeouts,
@@ -113,6 +116,7 @@ impl Group {
             Group::Serving => "Serving",
             Group::Compression => "Compression",
             Group::Tls => "TLS",
+            Group::FastCgi => "FastCGI",
             Group::Php => "PHP",
             Group::Limits => "Limits",
             Group::Timeouts => "Time-outs",

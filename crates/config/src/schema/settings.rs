@@ -126,6 +126,8 @@ pub struct Settings {
     pub http2: bool,
     /// Certificates and who may show one.
     pub tls: Tls,
+    /// What web servers may send by FastCGI.
+    pub fastcgi: FastCgi,
     /// Who gets interim answers (103 Early Hints).
     pub early_hints: EarlyHints,
     /// Folders outside `root` that symlinks below it may lead to; absolute.
@@ -205,6 +207,7 @@ impl Settings {
                 "profile" => self.profile.differing(&other.profile),
                 "shared" => self.shared.differing(&other.shared),
                 "tls" => self.tls.differing(&other.tls),
+                "fastcgi" => self.fastcgi.differing(&other.fastcgi),
                 "workers" => self.workers.differing(&other.workers),
                 "trusts_unix" => {
                     keys.push("trusted_proxies".to_owned());
@@ -416,6 +419,16 @@ sheet! {
 pub struct SharedMemory {
     /// Most bytes of all tables and caches together.
     pub bytes_max: u64,
+}
+}
+
+sheet! {
+/// What web servers may send by FastCGI.
+pub struct FastCgi {
+    /// Most parameters of a request.
+    pub params_max: usize,
+    /// Between two requests on a connection; zero: for ever.
+    pub idle_timeout: Duration,
 }
 }
 

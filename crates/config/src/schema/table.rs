@@ -3,6 +3,7 @@
 
 mod compression;
 mod exports;
+mod fastcgi;
 mod insight;
 mod limits;
 mod logs;
@@ -20,10 +21,11 @@ use crate::schema::settings::Settings;
 /// Everything that can be set, in the order in which it is listed.
 pub static SETTINGS: &[Setting] = &joined::<{ rows() }>();
 
-const SECTIONS: [&[Setting]; 11] = [
+const SECTIONS: [&[Setting]; 12] = [
     serving::SETTINGS,
     compression::SETTINGS,
     tls::SETTINGS,
+    fastcgi::SETTINGS,
     php::SETTINGS,
     limits::SETTINGS,
     timeouts::SETTINGS,
@@ -87,7 +89,8 @@ mod tests {
             let expected = match key.split_once('.') {
                 Some(("timeouts", name)) => format!("{name}-timeout"),
                 Some((
-                    group @ ("shared" | "insight" | "tls" | "compression" | "profile" | "workers"),
+                    group @ ("shared" | "insight" | "tls" | "fastcgi" | "compression" | "profile"
+                    | "workers"),
                     name,
                 )) => {
                     format!("{group}-{}", name.replace('_', "-"))

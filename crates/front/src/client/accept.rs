@@ -66,12 +66,14 @@ pub(crate) struct Terms {
     pub(crate) role: Role,
     pub(crate) has_proxy_header: bool,
     pub(crate) tls: Option<Arc<Tls>>,
+    /// Web servers speak FastCGI there.
+    pub(crate) is_fastcgi: bool,
 }
 
 impl Terms {
     fn before(&self) -> Before {
         let tls = self.tls.as_ref().map(|tls| tls.session());
-        Before { has_proxy_header: self.has_proxy_header, tls }
+        Before { has_proxy_header: self.has_proxy_header, tls, is_fastcgi: self.is_fastcgi }
     }
 }
 
@@ -102,8 +104,9 @@ pub(crate) async fn accept<L, H, B>(
         }
         match listener.next().await {
             Ok((stream, ends)) => {
-                // A proxy is to say first whose connection it is.
-                let client = ends.peer.filter(|_| !terms.has_proxy_header);
+                // A proxy is to say first whose connection it is, a web server whose request.
+                let is_proxied = terms.has_proxy_header || terms.is_fastcgi;
+                let client = ends.peer.filter(|_| !is_proxied);
                 let Ok(held) = hold_place(&shared, client) else { continue };
                 // Registered here, so that the next round of this loop counts it.
                 let registered = Registered::new(&shared, &connections, terms.role, held);

@@ -16,6 +16,7 @@ use samovar_config::{Role, Timeouts};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Waker};
+use std::time::Duration;
 
 /// Most bytes of interim answers that wait for the client to take them.
 const AHEAD_BYTES_MAX: usize = 64 * 1024;
@@ -65,6 +66,8 @@ pub(crate) struct ConnectionState {
     relay: RefCell<Option<Rc<Relay>>>,
     /// Requests that are being answered: one at most, but for HTTP/2.
     active: Cell<u32>,
+    /// How long it may be idle, if that is not as long as HTTP's may.
+    pub(super) idle_timeout: Cell<Option<Duration>>,
     /// What goes on at the same time, if HTTP/2 is spoken.
     pub(super) streams: Streams,
     pub(super) waker: RefCell<Option<Waker>>,
@@ -90,6 +93,7 @@ impl ConnectionState {
             ahead: RefCell::default(),
             relay: RefCell::default(),
             active: Cell::new(0),
+            idle_timeout: Cell::new(None),
             streams: Streams::default(),
             waker: RefCell::default(),
         }
@@ -231,7 +235,7 @@ impl ConnectionState {
         match self.phase.get() {
             Phase::Head if is_over(timeouts.header, since_ms) => self.order(Close::SlowHead),
             // What has just arrived is answered: the client could not know.
-            Phase::Idle if is_over(timeouts.idle, since_ms) => self.order(Close::WhenIdle),
+            Phase::Idle if is_over(self.idle_timeout.get().unwrap_or(timeouts.idle), since_ms) => self.order(Close::WhenIdle),
             _ => {}
         }
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 const UNIX: &str = "unix:";
 
 /// Client and server of one connection.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ends {
     /// `None`: it came through a socket in the file system.
     pub(crate) peer: Option<SocketAddr>,
@@ -41,6 +41,15 @@ impl Ends {
     pub(crate) fn unix(path: &Path) -> Ends {
         let local_text = format!("{UNIX}{}", path.display());
         Ends { peer_text: UNIX.to_owned(), local_text, ..Ends::default() }
+    }
+
+    /// Of a client's connection to a web server in front, as that says it by FastCGI.
+    pub(super) fn told(
+        peer: Option<SocketAddr>,
+        [peer_text, local_text]: [String; 2],
+        is_tls: bool,
+    ) -> Ends {
+        Ends { peer, peer_text, local_text, is_tls, ..Ends::default() }
     }
 
     /// As a proxy in front says it.

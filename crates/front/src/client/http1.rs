@@ -58,7 +58,7 @@ where
     let service = service_fn(move |request: Request<Incoming>| {
         let state = Rc::clone(&for_requests);
         let note = state.note(&request);
-        async move { Ok::<_, Infallible>(handler(&state, request, note).await) }
+        async move { Ok::<_, Infallible>(handler(&state, request.map(Into::into), note).await) }
     });
     let mut connection = protocol(&shared.setup().settings.limits).serve_connection(io, service);
     if shared.draining.get() {

@@ -57,7 +57,7 @@ where
         let state = Rc::clone(&for_requests);
         async move {
             let (request, note) = as_http1(request);
-            let response = handler(&state, request, note).await;
+            let response = handler(&state, request.map(Into::into), note).await;
             let stream = state.streams.current();
             Ok::<_, Infallible>(response.map(|body| Paced::new(body, &state, stream)))
         }

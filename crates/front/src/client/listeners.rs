@@ -118,7 +118,7 @@ impl Bound {
         match &self.socket {
             BoundSocket::Tcp(socket) => {
                 let is_local = socket.local_addr().is_ok_and(|at| at.ip().is_loopback());
-                self.has_proxy_header && !is_local
+                (self.has_proxy_header || self.protocol == Protocol::FastCgi) && !is_local
             }
             BoundSocket::Unix(..) => false,
         }
@@ -140,13 +140,14 @@ impl Bound {
 
 impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.socket, self.is_tls()) {
-            (BoundSocket::Tcp(socket), is_tls) => {
+        match &self.socket {
+            BoundSocket::Tcp(socket) => {
                 let address = socket.local_addr().map_err(|_| fmt::Error)?;
-                write!(f, "http{}://{address}", if is_tls { "s" } else { "" })
+                write!(f, "{}{address}", self.protocol.scheme(false))
             }
-            (BoundSocket::Unix(_, file), false) => write!(f, "unix:{}", file.path.display()),
-            (BoundSocket::Unix(_, file), true) => write!(f, "https+unix:{}", file.path.display()),
+            BoundSocket::Unix(_, file) => {
+                write!(f, "{}{}", self.protocol.scheme(true), file.path.display())
+            }
         }
     }
 }

@@ -13,6 +13,7 @@
 //! * After the first surprise everything passes as it comes ([`Position::Through`]).
 //! * A first line that begins HTTP/2 is kept, with all behind it: `watched` ends hyper's HTTP/1.1 then.
 
+use super::fastcgi::told::Told;
 use bytes::Bytes;
 
 /// How HTTP/2 begins, up to its first line end.
@@ -33,6 +34,8 @@ pub(crate) struct Note {
     pub(crate) target: Option<Bytes>,
     /// Why the request must be refused.
     pub(crate) doubt: Option<&'static str>,
+    /// What a web server has told of it, by FastCGI.
+    pub(crate) told: Option<Box<Told>>,
 }
 
 /// How hyper delimits the body of a request.
@@ -199,7 +202,7 @@ impl Screen {
 
     fn begin(&mut self, line: &mut [u8]) {
         (self.lengths, self.has_coding) = (0, false);
-        self.note = Note { target: cover_target(line), doubt: None };
+        self.note = Note { target: cover_target(line), ..Note::default() };
         self.position = Position::Headers;
     }
 

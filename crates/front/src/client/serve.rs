@@ -5,12 +5,14 @@
 
 use super::connection::{ConnectionState, Phase};
 use super::ends::Ends;
+use super::fastcgi;
 use super::handler::Handler;
 use super::http1::{self, After};
 use super::http2;
 use super::proxy_header::{self, ProxyHeader, Unfinished};
 use super::registry::{Registered, hold_place};
 use super::socket::{AnySocket, Prefixed, Socket};
+use crate::runtime::hostile::Hostile;
 use crate::runtime::waker::remember;
 use crate::tls::{self, client};
 use bytes::{Bytes, BytesMut};
@@ -30,11 +32,13 @@ use tokio_rustls::TlsAcceptor;
 pub(crate) struct Before {
     pub(crate) has_proxy_header: bool,
     pub(crate) tls: Option<tls::Session>,
+    /// A web server speaks FastCGI there.
+    pub(crate) is_fastcgi: bool,
 }
 
 impl Before {
     fn is_nothing(&self) -> bool {
-        !self.has_proxy_header && self.tls.is_none()
+        !self.has_proxy_header && self.tls.is_none() && !self.is_fastcgi
     }
 }
 
@@ -75,6 +79,14 @@ async fn serve_guarded<H, B>(
     B: Body<Data = Bytes> + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
+    if before.is_fastcgi {
+        let may_come = may_introduce(state, &ends) || is_local(&ends);
+        state.meet(ends);
+        if !may_come {
+            return fastcgi::report(state, Hostile::Stranger);
+        }
+        return fastcgi::serve(state, stream, handler).await;
+    }
     state.enter(Phase::Head);
     let mut _held = None;
     if before.has_proxy_header {
@@ -134,6 +146,10 @@ fn may_introduce(state: &ConnectionState, ends: &Ends) -> bool {
     let proxies = &setup.settings.trusted_proxies;
     let is_named = |peer: SocketAddr| proxies.iter().any(|net| net.contains(&peer.ip()));
     proxies.is_empty() || ends.peer.is_none_or(is_named)
+}
+
+fn is_local(ends: &Ends) -> bool {
+    ends.peer.is_none_or(|peer| peer.ip().is_loopback())
 }
 
 /// `None`: the connection was told to close first.

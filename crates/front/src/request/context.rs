@@ -3,6 +3,8 @@
 use super::forwarded::Claims;
 use crate::answer::own::without_port;
 use crate::client::connection::ConnectionState;
+use crate::client::ends::Ends;
+use crate::client::fastcgi::told::Told;
 use crate::route::site::{Routed, Script};
 use crate::setup::Setup;
 use crate::shared::Shared;
@@ -19,6 +21,10 @@ const HTTPS_PORT: u16 = 443;
 #[derive(Clone, Copy)]
 pub(super) struct RequestContext<'a> {
     pub(super) connection: &'a Rc<ConnectionState>,
+    /// Who is at both ends: of the connection, or of that to the web server in front.
+    pub(super) ends: &'a Ends,
+    /// What a web server has told of it, by FastCGI.
+    pub(super) told: Option<&'a Told>,
     pub(super) setup: &'a Rc<Setup>,
     pub(super) id: &'a HeaderValue,
     pub(super) claims: &'a Claims,
@@ -41,6 +47,9 @@ impl<'a> RequestContext<'a> {
 
     /// What answers `path`, as it came.
     pub(super) fn route(&self, parts: &'a Parts, path: &[u8]) -> Rc<Routed> {
+        if let Some(told) = self.told {
+            return self.route_told(told, parts);
+        }
         let setup = self.setup;
         let now_ms = self.shared().clock.real_ms();
         setup.routes.route(&setup.site, || self.host(parts).as_bytes(), path, now_ms)
@@ -71,7 +80,7 @@ impl<'a> ScriptRequest<'a> {
 
     /// The client's address, by the word of a trusted proxy; whoever comes through the file system has the unspecified one.
     pub(super) fn client(&self) -> IpAddr {
-        let peer = self.context.connection.ends().peer.map(|peer| peer.ip());
+        let peer = self.context.ends.peer.map(|peer| peer.ip());
         self.context.claims.address.or(peer).unwrap_or(Ipv4Addr::UNSPECIFIED.into())
     }
 }

@@ -26,7 +26,10 @@ impl ScriptRequest<'_> {
         out: &mut Vec<u8>,
     ) -> Result<(), TooLarge> {
         let ScriptRequest { context, parts, script } = *self;
-        let ends = context.connection.ends();
+        if let Some(told) = context.told {
+            return self.encode_told(told, body_bytes, out);
+        }
+        let ends = context.ends;
         let headers = &parts.headers;
         let cookie = joined(headers, &header::COOKIE);
         let content_type = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
@@ -74,7 +77,7 @@ impl ScriptRequest<'_> {
 
     /// The trace by the names that environment variables have for it: as [`Self::encode`]'s headers say it, but nobody's who is
     /// not believed.
-    fn trace_variables(&self) -> [Option<Variable<'_>>; 2] {
+    pub(super) fn trace_variables(&self) -> [Option<Variable<'_>>; 2] {
         if !self.context.has_trace {
             return [None, None];
         }
@@ -109,18 +112,18 @@ impl ScriptRequest<'_> {
         let context = self.context;
         let host = Some(context.host(self.parts)).filter(|host| !host.is_empty());
         let fallback = context.setup.settings.server_name.as_deref();
-        host.or(fallback).unwrap_or(&context.connection.ends().local_text)
+        host.or(fallback).unwrap_or(&context.ends.local_text)
     }
 
     fn server_port(&self, is_https: bool) -> u16 {
         let claims = self.context.claims;
-        let own = || self.context.connection.ends().port().filter(|_| claims.is_https.is_none());
+        let own = || self.context.ends.port().filter(|_| claims.is_https.is_none());
         let usual = if is_https { 443 } else { 80 };
         claims.port.or_else(own).unwrap_or(usual)
     }
 }
 
-fn flags(lane: Lane, is_https: bool, has_ledger: bool) -> u32 {
+pub(super) fn flags(lane: Lane, is_https: bool, has_ledger: bool) -> u32 {
     let app = if lane == Lane::App { FLAG_APP } else { 0 };
     let https = if is_https { FLAG_HTTPS } else { 0 };
     let ledger = if has_ledger { FLAG_LEDGER } else { 0 };
@@ -135,7 +138,7 @@ fn protocol(version: Version) -> &'static [u8] {
     }
 }
 
-fn is_passed(name: &[u8]) -> bool {
+pub(super) fn is_passed(name: &[u8]) -> bool {
     name.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'-') && name != b"proxy"
 }
 

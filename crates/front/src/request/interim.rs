@@ -40,7 +40,8 @@ fn takes(request: &ScriptRequest<'_>) -> bool {
         EarlyHints::Off => false,
     };
     // HTTP/1.0 knows none (RFC 9110 section 15.2), and hyper has no way for those of HTTP/2.
-    is_wanted && request.parts.version == Version::HTTP_11
+    // FastCGI has one answer.
+    is_wanted && request.parts.version == Version::HTTP_11 && request.context.told.is_none()
 }
 
 fn is_passed(status: StatusCode) -> bool {

@@ -8,13 +8,14 @@
 
 use crate::answer::error_page::Failure;
 use crate::client::connection::ConnectionState;
+use crate::client::request_body::{Broken, RequestBody};
 use crate::exchange::{BodyFailure, Feed};
 use crate::runtime::disk::{self, DiskThreads};
 use crate::runtime::shed::Shed;
 use crate::shared::Shared;
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use hyper::body::{Body, Frame, Incoming};
+use hyper::body::{Body, Frame};
 use samovar_config::Settings;
 use samovar_ring::{BODY_BYTES, End};
 use std::fs::File;
@@ -66,7 +67,7 @@ enum Missing {
 #[derive(Debug)]
 pub(super) struct Source {
     connection: Rc<ConnectionState>,
-    body: Incoming,
+    body: RequestBody,
     bytes_max: u64,
     /// Bytes a second; 0: any.
     rate_min: u64,
@@ -80,7 +81,7 @@ impl Source {
     pub(super) fn new(
         connection: &Rc<ConnectionState>,
         settings: &Settings,
-        body: Incoming,
+        body: RequestBody,
     ) -> Source {
         Source {
             connection: Rc::clone(connection),
@@ -116,7 +117,7 @@ impl Source {
         }
     }
 
-    async fn frame(&mut self) -> Result<Option<Result<Frame<Bytes>, hyper::Error>>, Missing> {
+    async fn frame(&mut self) -> Result<Option<Result<Frame<Bytes>, Broken>>, Missing> {
         let patience = patience(self.timeout, self.rate_min, self.bytes, self.waited);
         let mut frame = pin!(self.body.frame());
         // What is there already costs no look at the clock.

@@ -41,7 +41,8 @@ fn is_at_the_machine(context: &RequestContext<'_>, parts: &Parts) -> bool {
         matches!(name, "localhost" | "[::1]")
             || name.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback())
     });
-    context.connection.ends().peer.is_some_and(|peer| peer.ip().is_loopback())
+    context.ends.peer.is_some_and(|peer| peer.ip().is_loopback())
+        && context.told.is_none()
         && !is_proxied
         && is_local
         && parts.version >= Version::HTTP_11

@@ -1,6 +1,7 @@
 //! Routes decided a moment ago: in steady state a request costs no `stat`.
 
 use super::files::DiskFiles;
+use super::path::{encoded, normalise};
 use super::site::{Routed, Site};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -42,6 +43,20 @@ impl RouteCache {
         // No path that is routed has a NUL in it, and no host has.
         let key = [host, b"\0", path].concat();
         self.look_up(&key, now_ms, || site.route(&self.files, host, path))
+    }
+
+    /// The route of the script with this file name, if it lies below the root, and the path of the site that it has.
+    pub(crate) fn route_script<'a>(
+        &self,
+        site: &Site,
+        host: impl FnOnce() -> &'a [u8],
+        filename: &[u8],
+        now_ms: u64,
+    ) -> Option<(Rc<Routed>, Vec<u8>)> {
+        let below = self.files.below_root(filename)?;
+        let path = encoded(below);
+        let name = normalise(path.as_bytes()).ok()?;
+        Some((self.route(site, host, path.as_bytes(), now_ms), name))
     }
 
     fn look_up(&self, key: &[u8], now_ms: u64, decide: impl FnOnce() -> Routed) -> Rc<Routed> {

@@ -84,6 +84,17 @@ impl DiskFiles {
         DiskFiles { folders: folders.collect(), link_targets, outside: Throttle::default() }
     }
 
+    /// The part of a file's absolute name that is below the root, by the root's own name or by where it leads.
+    pub(super) fn below_root<'n>(&self, filename: &'n [u8]) -> Option<&'n [u8]> {
+        let root = self.folders.first()?;
+        let below = |root: &Path| {
+            let root = root.as_os_str().as_bytes();
+            let below = filename.strip_prefix(root.strip_suffix(b"/").unwrap_or(root))?;
+            below.starts_with(b"/").then_some(below)
+        };
+        below(&root.path).or_else(|| below(&root.resolve()?))
+    }
+
     /// Where the canonical `path` lies: below its folder, or below a listed target that a symlink leads to.
     fn whereabouts(&self, folder: &Folder, path: &Path) -> Whereabouts {
         let resolved = folder.resolve();

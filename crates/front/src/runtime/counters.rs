@@ -1,5 +1,6 @@
 //! Numbers about the front, for `samovar status` and metrics. Written by the front's thread only.
 
+use crate::runtime::hostile::Hostile;
 use crate::runtime::shed::Shed;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -45,6 +46,10 @@ pub(crate) struct Counters {
     pub(crate) compressions_skipped: Count,
     pub(crate) overrun_kills: Count,
     pub(crate) panics: Count,
+    pub(crate) fastcgi_requests: Count,
+    pub(crate) fastcgi_aborted: Count,
+    /// Connections that were closed, by reason.
+    pub(crate) fastcgi_refused: [Count; Hostile::ALL.len()],
 }
 
 /// The numbers at one moment.
@@ -84,6 +89,12 @@ pub struct CountersSnapshot {
     pub overrun_kills_total: u64,
     /// Requests that a bug of the front has ended: 500.
     pub panics_total: u64,
+    /// Requests that came by FastCGI.
+    pub fastcgi_requests_total: u64,
+    /// Of these, how many the web server took back.
+    pub fastcgi_aborted_total: u64,
+    /// FastCGI connections that were closed for what came: in the order of [`Hostile::ALL`].
+    pub fastcgi_refused_totals: [u64; Hostile::ALL.len()],
     /// Access log lines that were lost: the disk was slower than the clients, or full, or nobody read.
     pub log_lines_lost_total: u64,
 }
@@ -108,6 +119,9 @@ impl Counters {
             compressions_skipped_total: self.compressions_skipped.get(),
             overrun_kills_total: self.overrun_kills.get(),
             panics_total: self.panics.get(),
+            fastcgi_requests_total: self.fastcgi_requests.get(),
+            fastcgi_aborted_total: self.fastcgi_aborted.get(),
+            fastcgi_refused_totals: self.fastcgi_refused.each_ref().map(Count::get),
             log_lines_lost_total: log_lines_lost,
         }
     }

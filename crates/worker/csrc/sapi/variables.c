@@ -223,6 +223,11 @@ static void put_self(const samovar_head *r, HashTable *to) {
 
 /* What php-fpm has as FastCGI parameters. */
 static void put_request(const samovar_head *r, HashTable *to) {
+    if (r->flags & SAMOVAR_FASTCGI) {
+        put_variables(r, to);
+        put_headers(r, to);
+        return;
+    }
     for (int i = 0; i < FIELD_COUNT; i++) {
         const samovar_str *s = (const samovar_str *)((const char *)r + fields[i].offset);
         put_text(to, field_keys[i], samovar_text(r, *s), s->len);
@@ -269,8 +274,8 @@ static bool is_frankenphp_worker(const samovar_head *r) {
 void samovar_register_variables(zval *array) {
     HashTable *to = Z_ARRVAL_P(array);
     const samovar_head *r = samovar_current;
-    uint32_t headers = r ? r->headers : 0;
-    zend_hash_extend(to, (uint32_t)environment_count + FIELD_COUNT + 14 + headers, 0);
+    uint32_t further = r ? r->headers + r->variables : 0;
+    zend_hash_extend(to, (uint32_t)environment_count + FIELD_COUNT + 14 + further, 0);
     for (size_t i = 0; i < environment_count; i++) {
         put(to, environment[i].key, environment[i].value);
     }
@@ -336,17 +341,21 @@ char *samovar_getenv(const char *name, size_t len) {
     if (!r) {
         return NULL;
     }
-    for (int i = 0; i < FIELD_COUNT; i++) {
+    const bool is_told = r->flags & SAMOVAR_FASTCGI;
+    for (int i = 0; i < FIELD_COUNT && !is_told; i++) {
         if (is_name(name, len, field_keys[i])) {
             const samovar_str *s = (const samovar_str *)((const char *)r + fields[i].offset);
             return (char *)samovar_text(r, *s);
         }
     }
     if (len > 5 && memcmp(name, "HTTP_", 5) == 0) {
-        return header_named(r, name, len);
+        char *header = header_named(r, name, len);
+        if (header) {
+            return header;
+        }
     }
     char *further = variable_named(r, name, len);
-    if (further) {
+    if (further || is_told) {
         return further;
     }
     const bool is_https = r->flags & SAMOVAR_HTTPS;

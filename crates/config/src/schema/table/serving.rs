@@ -33,8 +33,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         value: "ADDR",
         kind: Kind::List {
             allowed: "an address such as `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080` or \
-                      `:8080` (all IPv4 interfaces), `https://:443`, `:80?redirect` or \
-                      `unix:/run/samovar.sock`",
+                      `:8080` (all IPv4 interfaces), `https://:443`, `:80?redirect`, \
+                      `fcgi://127.0.0.1:9000`, `unix:/run/samovar.sock` or \
+                      `fcgi-unix:/run/samovar.sock`",
             clear: |settings| settings.listen.clear(),
             push: |settings, text| {
                 Listener::read(text).map(|listener| settings.listen.push(listener))
@@ -44,7 +45,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         doc: "Address to listen on; can be given several times",
         long: "HOST:PORT, where :PORT means all IPv4 interfaces and port 0 any free port; the line \
                that says the server is ready names the port. https:// in front: TLS, by \
-               tls.certificates. unix:PATH: a socket in the file system. ?redirect behind it: the way \
+               tls.certificates. unix:PATH: a socket in the file system. fcgi:// and fcgi-unix:PATH: FastCGI, \
+               for a web server in front. ?redirect behind it: the way \
                to HTTPS and nothing else. ?proxy: each connection begins with the PROXY protocol, whose \
                word is believed. ?mode=0666: who may connect to a socket's file; 0660 without it.",
         on_reload: OnReload::Kept(|old, new| old.listen != new.listen),

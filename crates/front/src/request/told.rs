@@ -1,0 +1,109 @@
+//! What PHP is told of a request that a web server has told us of: its parameters as they are, as php-fpm does.
+//!
+//! Which script runs is checked all the same: it has to lie below the document root, and the site's rules hold for it.
+
+use super::context::{RequestContext, ScriptRequest};
+use super::head::{flags, is_passed};
+use crate::answer::error_page::Failure;
+use crate::client::fastcgi::told::Told;
+use crate::route::site::{Route, Routed, Why};
+use crate::route::target::Target;
+use http::request::Parts;
+use http::{HeaderValue, header};
+use samovar_ring::request::{FLAG_FASTCGI, RequestHead, TooLarge, encode_with};
+use std::rc::Rc;
+
+impl<'a> RequestContext<'a> {
+    /// What answers, by the script's file name: that script, or a refusal.
+    pub(super) fn route_told(&self, told: &Told, parts: &'a Parts) -> Rc<Routed> {
+        let (setup, filename) = (self.setup, &told.script.filename);
+        let now_ms = self.shared().clock.real_ms();
+        let host = || self.host(parts).as_bytes();
+        let absent = |effects| Rc::new(Routed { route: Route::Absent, effects });
+        let found = setup.routes.route_script(&setup.site, host, filename, now_ms);
+        let Some((routed, name)) = found else { return absent(None) };
+        match &routed.route {
+            Route::Script(script) => {
+                // The front controller stands in for nothing here: the web server says which script it wants.
+                let is_it = name.strip_prefix(&script.name[..]) == Some(&script.path_info[..]);
+                if is_it { routed } else { absent(routed.effects.clone()) }
+            }
+            // As php-fpm's `security.limit_extensions`: a picture is no script.
+            Route::Static(_) => {
+                let route = Route::Forbidden(Why::Outside);
+                Rc::new(Routed { route, effects: routed.effects.clone() })
+            }
+            Route::Forbidden(_) | Route::Moved(..) => routed,
+            _ => absent(routed.effects.clone()),
+        }
+    }
+}
+
+/// What a web server's own log is told of a failure, and ours, where it is the settings' fault.
+pub(super) fn complaint(context: &RequestContext<'_>, failure: Failure) -> Option<String> {
+    let told = context.told?;
+    let id = context.id.to_str().unwrap_or_default();
+    let filename = told.script.filename.escape_ascii();
+    if failure != Failure::NotFound {
+        return Some(format!("samovar: request {id}: {failure:?}"));
+    }
+    let shared = context.shared();
+    if let Some(suppressed) = shared.warnings.no_script.pass() {
+        let root = context.setup.site.root.display();
+        let asked = told.get("ORIG_SCRIPT_FILENAME").unwrap_or(&told.script.filename);
+        tracing::warn!(
+            script = %asked.escape_ascii(),
+            %root,
+            suppressed,
+            "a web server asks for a script that is not below the document root: 404\n\
+             hint: SCRIPT_FILENAME has to name the file as it is here; is the root the same on both sides?"
+        );
+    }
+    Some(format!("Primary script unknown: {filename} (samovar: request {id})"))
+}
+
+impl ScriptRequest<'_> {
+    /// Encodes what was told into `out`.
+    pub(super) fn encode_told(
+        &self,
+        told: &Told,
+        body_bytes: Option<u64>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), TooLarge> {
+        let ScriptRequest { context, parts, script } = *self;
+        let text = |name| told.get(name).unwrap_or_default();
+        let header = |name| parts.headers.get(name).map(HeaderValue::as_bytes);
+        let content_type = told.get("CONTENT_TYPE").filter(|kind| !kind.is_empty());
+        let wants_report = self.shared().recorder.wants_reports();
+        let head = RequestHead {
+            method: parts.method.as_str().as_bytes(),
+            target: Target::of(parts).whole,
+            query: text("QUERY_STRING"),
+            protocol: text("SERVER_PROTOCOL"),
+            script_filename: &script.filename,
+            script_name: &told.script.name,
+            document_uri: text("DOCUMENT_URI"),
+            path_info: &told.script.path_info,
+            document_root: text("DOCUMENT_ROOT"),
+            server_name: text("SERVER_NAME"),
+            server_addr: text("SERVER_ADDR"),
+            remote_addr: text("REMOTE_ADDR"),
+            request_id: context.id.as_bytes(),
+            content_type,
+            cookie: header(header::COOKIE),
+            authorization: header(header::AUTHORIZATION),
+            content_length: body_bytes.or_else(|| told.number("CONTENT_LENGTH")),
+            server_port: told.number("SERVER_PORT").unwrap_or_default(),
+            remote_port: told.number("REMOTE_PORT").unwrap_or_default(),
+            flags: flags(script.lane, context.ends.is_tls, wants_report) | FLAG_FASTCGI,
+        };
+        let headers = parts.headers.iter().map(|(n, v)| (n.as_str().as_bytes(), v.as_bytes()));
+        let headers = headers.filter(|(name, _)| is_passed(name));
+        let has_id = told.get("REQUEST_ID").is_some();
+        let id = (!has_id).then_some((&b"REQUEST_ID"[..], context.id.as_bytes()));
+        let of_trace = self.trace_variables();
+        let of_trace = of_trace.iter().flatten().map(|(name, value)| (*name, &value[..]));
+        let told = told.variables.iter().map(|(name, value)| (&name[..], &value[..]));
+        encode_with(&head, headers, told.chain(id).chain(of_trace), out)
+    }
+}

@@ -1,0 +1,368 @@
+//! What web servers say by FastCGI, and what they get. The records are written here by hand, not by the front's own code.
+
+use super::*;
+
+const BEGIN: u8 = 1;
+const ABORT: u8 = 2;
+const END: u8 = 3;
+const PARAMS: u8 = 4;
+const STDIN: u8 = 5;
+const STDOUT: u8 = 6;
+const STDERR: u8 = 7;
+
+fn record(kind: u8, id: u16, content: &[u8]) -> Vec<u8> {
+    let padding = content.len() % 8;
+    let mut out = vec![1, kind, (id >> 8) as u8, id as u8];
+    out.extend_from_slice(&[(content.len() >> 8) as u8, content.len() as u8, padding as u8, 0]);
+    out.extend_from_slice(content);
+    out.resize(out.len() + padding, 0xee);
+    out
+}
+
+fn begin(id: u16, keeps: bool) -> Vec<u8> {
+    record(BEGIN, id, &[0, 1, u8::from(keeps), 0, 0, 0, 0, 0])
+}
+
+fn params(pairs: &[(&str, &str)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (name, value) in pairs {
+        for bytes in [name, value] {
+            out.extend_from_slice(&(bytes.len() as u32 | 1 << 31).to_be_bytes());
+        }
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(value.as_bytes());
+    }
+    out
+}
+
+impl Server {
+    /// What nginx says of a request for `name`, a script of the root.
+    fn told(&self, name: &str, further: &[(&str, &str)]) -> Vec<u8> {
+        let filename = format!("{}{name}", self.root.path().display());
+        let mut pairs = vec![
+            ("SCRIPT_FILENAME", filename.as_str()),
+            ("SCRIPT_NAME", name),
+            ("REQUEST_URI", name),
+            ("REQUEST_METHOD", "GET"),
+            ("SERVER_PROTOCOL", "HTTP/1.1"),
+            ("REMOTE_ADDR", "192.0.2.7"),
+            ("HTTP_HOST", "example.com"),
+        ];
+        pairs.retain(|(name, _)| further.iter().all(|(other, _)| name != other));
+        pairs.extend_from_slice(further);
+        params(&pairs)
+    }
+
+    /// A whole request without a body.
+    fn request(&self, id: u16, keeps: bool, name: &str, further: &[(&str, &str)]) -> Vec<u8> {
+        let told = record(PARAMS, id, &self.told(name, further));
+        [begin(id, keeps), told, record(PARAMS, id, b""), record(STDIN, id, b"")].concat()
+    }
+
+    fn refused(&self, name: &str) -> u64 {
+        let all = self.handle.counters().fastcgi_refused_totals;
+        let at = crate::Hostile::ALL.iter().position(|why| why.name() == name);
+        all[at.expect("a reason")]
+    }
+}
+
+/// What came back for one request.
+#[derive(Debug, Default)]
+struct Answer {
+    out: String,
+    err: String,
+    /// The protocol's status of its end; `None`: the connection was closed before.
+    ended: Option<u8>,
+}
+
+impl Client {
+    fn record(&mut self) -> Option<(u8, u16, Vec<u8>)> {
+        let header = self.take(8);
+        let [1, kind, high, low, long, short, padding, _] = header[..] else {
+            assert!(header.is_empty(), "no record: {header:?}");
+            return None;
+        };
+        let length = usize::from(long) << 8 | usize::from(short);
+        let content = self.take(length);
+        self.take(usize::from(padding));
+        (content.len() == length).then_some((kind, u16::from(high) << 8 | u16::from(low), content))
+    }
+
+    fn answer(&mut self, id: u16) -> Answer {
+        let mut answer = Answer::default();
+        while let Some((kind, of, content)) = self.record() {
+            assert_eq!(of, id, "kind {kind}");
+            match kind {
+                STDOUT => answer.out += &String::from_utf8_lossy(&content),
+                STDERR => answer.err += &String::from_utf8_lossy(&content),
+                END => {
+                    answer.ended = Some(content[4]);
+                    break;
+                }
+                other => panic!("a record of kind {other}"),
+            }
+        }
+        answer
+    }
+}
+
+#[test]
+fn a_request_and_what_php_is_told() {
+    let server = Server::fastcgi(|_| {}).work(|job| {
+        let told = ["SCRIPT_NAME", "APP_ENV", "REQUEST_METHOD", "FCGI_ROLE", "HTTP_HOST"]
+            .map(|name| job.variables.get(name).cloned().unwrap_or_default());
+        let (host, proxy) = (job.headers.get("host").cloned(), job.headers.contains_key("proxy"));
+        let text = format!("{told:?} {host:?} {proxy} {} {}", job.field("target"), job.flags);
+        job.answer(&text)
+    });
+    let further = [("REQUEST_URI", "/a%20b?c"), ("APP_ENV", "prod"), ("HTTP_PROXY", "evil")];
+    let mut client = server.client();
+    client.send(&server.request(1, false, "/index.php", &further));
+    let answer = client.answer(1);
+    assert_eq!(answer.ended, Some(0), "{answer:?}");
+    let (head, body) = answer.out.split_once("\r\n\r\n").expect("a head");
+    assert!(head.contains("content-type: text/plain") && !head.contains("Status:"), "{head}");
+    assert_eq!(
+        body,
+        "[\"/index.php\", \"prod\", \"GET\", \"RESPONDER\", \"\"] Some(\"example.com\") false /a%20b?c 10"
+    );
+    assert_eq!(client.rest(), "", "closed: nobody wanted it kept");
+    assert_eq!(server.handle.counters().fastcgi_requests_total, 1);
+}
+
+#[test]
+fn a_connection_is_kept_for_further_requests() {
+    let server = Server::fastcgi(|_| {}).work(|job| {
+        let name = job.field("script_name");
+        job.answer(&name)
+    });
+    let mut client = server.client();
+    for round in 0..20 {
+        let name = if round % 2 == 0 { "/index.php" } else { "/other.php" };
+        // In pieces, as a slow network brings them.
+        for piece in server.request(7, true, name, &[]).chunks(if round == 3 { 1 } else { 5000 }) {
+            client.send(piece);
+        }
+        let answer = client.answer(7);
+        assert!(answer.out.ends_with(&format!("\r\n\r\n{name}")), "{answer:?}");
+    }
+    assert_eq!(server.handle.counters().connections_total, 1);
+}
+
+#[test]
+fn bodies_of_any_length_arrive_whole() {
+    let server = Server::fastcgi(|_| {}).work(|job| match job.body() {
+        Some(body) => {
+            let sum: u64 = body.iter().map(|b| u64::from(*b)).sum();
+            job.answer(&format!("{} {sum}", body.len()))
+        }
+        None => After::Die,
+    });
+    let mut client = server.client();
+    for length in [0, 1, 70_000, 3_000_000] {
+        let body = pattern(length);
+        let size = length.to_string();
+        let further = [("REQUEST_METHOD", "POST"), ("CONTENT_LENGTH", size.as_str())];
+        let told = record(PARAMS, 1, &server.told("/index.php", &further));
+        client.send(&[begin(1, true), told, record(PARAMS, 1, b"")].concat());
+        for piece in body.chunks(40_000) {
+            client.send(&record(STDIN, 1, piece));
+        }
+        client.send(&record(STDIN, 1, b""));
+        let sum: u64 = body.iter().map(|b| u64::from(*b)).sum();
+        let answer = client.answer(1);
+        assert!(answer.out.ends_with(&format!("\r\n\r\n{length} {sum}")), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_body_that_is_shorter_than_it_says_is_refused() {
+    let server = Server::fastcgi(|_| {}).work(|job| job.answer("never"));
+    let mut client = server.client();
+    let further = [("REQUEST_METHOD", "POST"), ("CONTENT_LENGTH", "10")];
+    let told = record(PARAMS, 1, &server.told("/index.php", &further));
+    let body = [record(STDIN, 1, b"short"), record(STDIN, 1, b"")].concat();
+    client.send(&[begin(1, true), told, record(PARAMS, 1, b""), body].concat());
+    let answer = client.answer(1);
+    assert!(answer.out.starts_with("Status: 400 Bad Request\r\n"), "{answer:?}");
+}
+
+#[test]
+fn long_answers_come_whole_and_broken_ones_do_not_look_whole() {
+    let server = Server::fastcgi(|_| {}).work(|job| {
+        job.head(200, "Content-Type: text/plain\n");
+        for piece in pattern(1_000_000).chunks(9_999) {
+            if !job.write(piece) {
+                return After::Finish;
+            }
+        }
+        if job.field("query") == "die" { After::Die } else { After::Finish }
+    });
+    let mut client = server.client();
+    client.send(&server.request(1, true, "/index.php", &[]));
+    let mut body = Vec::new();
+    while let Some((kind, _, content)) = client.record() {
+        match kind {
+            STDOUT => body.extend_from_slice(&content),
+            _ => break,
+        }
+    }
+    let at = memchr::memmem::find(&body, b"\r\n\r\n").expect("a head") + 4;
+    assert!(body[at..] == pattern(1_000_000)[..], "{} bytes", body.len() - at);
+    client.send(&server.request(1, true, "/index.php", &[("QUERY_STRING", "die")]));
+    assert_eq!(client.answer(1).ended, None, "no end is told of half an answer");
+}
+
+#[test]
+fn what_is_no_script_here_is_refused() {
+    let server = Server::fastcgi(|_| {}).work(|job| job.answer("ran"));
+    server.file("picture.png", b"no true picture");
+    server.file(".secret/a.php", b"<?php");
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("a.php"), "<?php").unwrap();
+    let elsewhere = outside.path().join("a.php").display().to_string();
+    let sneaky = format!("{}/../{}", server.root.path().display(), elsewhere.trim_start_matches('/'));
+    let mut client = server.client();
+    for (name, filename, status) in [
+        ("/missing.php", None, "Status: 404 "),
+        ("/", None, "Status: 404 "),
+        ("/picture.png", None, "Status: 403 "),
+        ("/picture.png/x.php", None, "Status: 404 "),
+        ("/.secret/a.php", None, "Status: 404 "),
+        ("/a.php", Some(elsewhere.as_str()), "Status: 404 "),
+        ("/a.php", Some(sneaky.as_str()), "Status: 404 "),
+        ("/a.php", Some("/etc/passwd"), "Status: 404 "),
+        ("/a.php", Some(""), "Status: 404 "),
+    ] {
+        let further: Vec<_> = filename.map(|name| ("SCRIPT_FILENAME", name)).into_iter().collect();
+        client.send(&server.request(1, true, name, &further));
+        let answer = client.answer(1);
+        assert!(answer.out.starts_with(status), "{name} {filename:?}: {answer:?}");
+        assert_eq!(answer.err.contains("Primary script unknown"), status.contains("404"), "{answer:?}");
+    }
+    client.send(&server.request(1, true, "/index.php", &[]));
+    assert!(client.answer(1).out.ends_with("\r\n\r\nran"));
+}
+
+#[test]
+fn a_request_that_is_taken_back_ends_and_the_connection_goes_on() {
+    let (told, heard) = channel();
+    let server = Server::fastcgi(|_| {}).work(move |job| {
+        told.send(()).unwrap();
+        if job.field("query") == "wait" {
+            let worker = &mut *job;
+            until("the client has gone", || !(worker.write(&[b'x'; 70_000]) && worker.flush()));
+            return After::Finish;
+        }
+        job.answer("next")
+    });
+    let mut client = server.client();
+    client.send(&server.request(1, true, "/index.php", &[("QUERY_STRING", "wait")]));
+    heard.recv_timeout(WATCHDOG).unwrap();
+    client.send(&record(ABORT, 1, b""));
+    assert_eq!(client.answer(1).ended, Some(0));
+    client.send(&server.request(2, true, "/index.php", &[]));
+    assert!(client.answer(2).out.ends_with("next"));
+    assert_eq!(server.handle.counters().fastcgi_aborted_total, 1);
+    // And by going away.
+    client.send(&server.request(2, true, "/index.php", &[("QUERY_STRING", "wait")]));
+    drop(client);
+    let mut other = server.client();
+    other.send(&server.request(1, true, "/index.php", &[]));
+    assert!(other.answer(1).out.ends_with("next"), "the worker is free again");
+}
+
+#[test]
+fn a_second_request_meanwhile_is_told_to_come_alone() {
+    let (go, gate) = channel::<()>();
+    let gate = Mutex::new(gate);
+    let server = Server::fastcgi(|_| {}).work(move |job| {
+        gate.lock().unwrap().recv_timeout(WATCHDOG).unwrap();
+        job.answer("one")
+    });
+    let mut client = server.client();
+    client.send(&[server.request(1, true, "/index.php", &[]), server.request(2, true, "/index.php", &[])].concat());
+    let (kind, id, content) = client.record().expect("a record");
+    assert_eq!((kind, id, content[4]), (END, 2, 1));
+    go.send(()).unwrap();
+    assert!(client.answer(1).out.ends_with("one"));
+    assert_eq!(server.handle.counters().requests_total, 1);
+}
+
+#[test]
+fn hostile_bytes_close_the_connection_and_are_counted() {
+    let server = Server::fastcgi(|o| o.timeouts.header = Duration::from_millis(100));
+    let stdin_first = [begin(1, true), record(STDIN, 1, b"x")].concat();
+    let broken = [begin(1, true), record(PARAMS, 1, b"\x7f\x7fA"), record(PARAMS, 1, b"")].concat();
+    let flood = record(77, 0, b"").repeat(2000);
+    for (bytes, reason) in [
+        (&b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"[..], "version"),
+        (&stdin_first, "order"),
+        (&record(BEGIN, 1, b"\0"), "short"),
+        (&broken, "params"),
+        (&flood, "flood"),
+        (&begin(1, true), "slow"),
+    ] {
+        let mut client = server.client();
+        client.send(bytes);
+        client.rest();
+        until(reason, || server.refused(reason) == 1);
+    }
+    assert_eq!(server.handle.counters().requests_total, 0);
+}
+
+#[test]
+fn parameters_have_limits() {
+    let server = Server::fastcgi(|o| o.fastcgi.params_max = 32).work(|job| job.answer("ok"));
+    let long = "x".repeat(60_000);
+    let names: Vec<_> = (0..40).map(|n| format!("HTTP_X_{n}")).collect();
+    let many: Vec<_> = names.iter().map(|name| (name.as_str(), "1")).collect();
+    for further in [&[("HTTP_A", long.as_str()), ("HTTP_B", &long)][..], &many] {
+        let mut client = server.client();
+        let told = server.told("/index.php", further);
+        client.send(&begin(1, true));
+        for piece in told.chunks(60_000) {
+            client.send(&record(PARAMS, 1, piece));
+        }
+        client.send(&[record(PARAMS, 1, b""), record(STDIN, 1, b"")].concat());
+        let answer = client.answer(1);
+        assert!(answer.out.starts_with("Status: 431 "), "{}", answer.out);
+        client.send(&server.request(1, true, "/index.php", &[]));
+        assert!(client.answer(1).out.ends_with("ok"), "the next request is none the worse for it");
+    }
+}
+
+#[test]
+fn a_get_whose_worker_dies_is_run_again() {
+    let runs = Arc::new(Mutex::new(0));
+    let server = Server::fastcgi(|_| {}).work(move |job| {
+        let mut runs = runs.lock().unwrap();
+        *runs += 1;
+        if *runs == 1 { After::Die } else { job.answer("second") }
+    });
+    let mut client = server.client();
+    client.send(&server.request(1, false, "/index.php", &[]));
+    assert!(client.answer(1).out.ends_with("second"));
+    assert_eq!(server.handle.counters().retries_total, 1);
+}
+
+#[test]
+fn a_drain_answers_what_has_begun_and_closes_what_is_kept() {
+    let (told, heard) = channel();
+    let (go, gate) = channel::<()>();
+    let gate = Mutex::new(gate);
+    let mut server = Server::fastcgi(|_| {}).work(move |job| {
+        told.send(()).unwrap();
+        gate.lock().unwrap().recv_timeout(WATCHDOG).unwrap();
+        job.answer("done")
+    });
+    let (mut idle, mut busy) = (server.client(), server.client());
+    busy.send(&server.request(1, true, "/index.php", &[]));
+    heard.recv_timeout(WATCHDOG).unwrap();
+    server.handle.drain();
+    assert_eq!(idle.rest(), "");
+    go.send(()).unwrap();
+    assert!(busy.answer(1).out.ends_with("done"));
+    assert_eq!(busy.rest(), "");
+    server.stop();
+}
