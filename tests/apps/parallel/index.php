@@ -11,6 +11,7 @@ require __DIR__ . '/clients.php';
 require __DIR__ . '/rules.php';
 require __DIR__ . '/ends.php';
 require __DIR__ . '/pools.php';
+require __DIR__ . '/names.php';
 
 $pool = new Samovar\Pool(fn () => connect_pgsql(), size: 3, maxUses: 40);
 
@@ -40,6 +41,7 @@ $handle = function () use ($pool): void {
         '/jobs' => jobs($_GET['client'], (int) ($_GET['count'] ?? 8)),
         '/rule' => RULES[$_GET['name']](),
         '/end' => end_by($_GET['how']),
+        '/names' => NAMES[$_GET['what']](),
         '/pool' => pooled($pool, $_GET['what']),
         default => 'what?',
     };

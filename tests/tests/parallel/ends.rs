@@ -19,7 +19,7 @@ const ENDS: [&str; 9] = [
 ];
 
 /// What the worker has open, but for what it has open anyway.
-fn open(server: &Server) -> Vec<String> {
+pub(crate) fn open(server: &Server) -> Vec<String> {
     let folder = format!("/proc/{}/fd", server.worker_pid());
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<_> = files
