@@ -8,6 +8,8 @@ mod dns;
 mod ends;
 #[path = "parallel/names.rs"]
 mod names;
+#[path = "parallel/odd.rs"]
+mod odd;
 #[path = "parallel/peers.rs"]
 mod peers;
 #[path = "parallel/pools.rs"]
