@@ -28,6 +28,19 @@ impl Case {
         self.sections.get(name).map(Vec::as_slice)
     }
 
+    /// Has its code begin with that, in the same line. False: something else must come first.
+    pub(crate) fn begins_with(&mut self, code: &str) -> bool {
+        const OPEN: &str = "<?php";
+        let Some(file) = self.sections.get_mut("FILE") else { return false };
+        let text = String::from_utf8_lossy(file);
+        let begins = file.starts_with(OPEN.as_bytes());
+        if !begins || text.contains("declare(") || text.contains("namespace ") {
+            return false;
+        }
+        file.splice(OPEN.len()..OPEN.len(), format!(" {code} ").into_bytes());
+        true
+    }
+
     /// A section as text, without the white space around it.
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         self.section(name).map(|content| String::from_utf8_lossy(content).trim().to_owned())

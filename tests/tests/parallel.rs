@@ -2,8 +2,14 @@
 
 #[path = "parallel/clients.rs"]
 mod clients;
+#[path = "parallel/dns.rs"]
+mod dns;
 #[path = "parallel/ends.rs"]
 mod ends;
+#[path = "parallel/names.rs"]
+mod names;
+#[path = "parallel/odd.rs"]
+mod odd;
 #[path = "parallel/peers.rs"]
 mod peers;
 #[path = "parallel/pools.rs"]

@@ -10,18 +10,40 @@ mod differences;
 #[path = "../phpt/run.rs"]
 mod run;
 
-use differences::EXPECTED_DIFFERENCES;
+use case::Case;
+use differences::{DIFFERENCES_BESIDE_A_TASK, Difference, EXPECTED_DIFFERENCES};
 use run::Outcome;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use tempfile::TempDir;
+
+/// A task that waits and goes on, as long as the test's own code runs, waits and ends.
+const BESIDE: &str =
+    "\\Samovar\\async(static function (): void { while (true) { \\Samovar\\delay(0.0005); } });";
 
 #[test]
 fn the_tests_of_php_src() {
     let root = run::document_root("tests");
     let cases = run::cases(root.path());
+    let differences: Vec<_> = EXPECTED_DIFFERENCES.iter().collect();
+    answer_as_expected(&cases, root.path(), &differences);
+}
+
+/// Those that one server can run, which is half of them.
+#[test]
+fn the_tests_of_php_src_beside_a_task() {
+    let root = run::document_root("tests");
+    let mut cases = run::cases(root.path());
+    cases.retain_mut(|case| case.section("INI").is_none() && case.begins_with(BESIDE));
+    let differences: Vec<_> =
+        EXPECTED_DIFFERENCES.iter().chain(DIFFERENCES_BESIDE_A_TASK).collect();
+    answer_as_expected(&cases, root.path(), &differences);
+}
+
+fn answer_as_expected(cases: &[Case], root: &Path, differences: &[&Difference]) {
     let verdicts = TempDir::new().expect("a temporary folder");
-    let outcomes = run::all(&cases, root.path(), verdicts.path(), &[]);
-    report(&outcomes, &run::matching(verdicts.path()));
+    let outcomes = run::all(cases, root, verdicts.path(), &[]);
+    report(&outcomes, &run::matching(verdicts.path()), differences);
 }
 
 /// As much of an answer as one wants to read.
@@ -30,11 +52,15 @@ fn beginning(answer: &[u8]) -> String {
     String::from_utf8_lossy(answer).chars().take(CHARS_MAX).collect()
 }
 
-fn report(outcomes: &BTreeMap<&str, Outcome>, matching: &BTreeSet<String>) {
+fn report(
+    outcomes: &BTreeMap<&str, Outcome>,
+    matching: &BTreeSet<String>,
+    differences: &[&Difference],
+) {
     let (mut passed, mut skipped, mut differ) = (0, 0, 0);
     let mut failures: Vec<String> = Vec::new();
     for (name, outcome) in outcomes {
-        let expected = EXPECTED_DIFFERENCES.iter().find(|(n, _)| n == name).map(|(_, why)| why);
+        let expected = differences.iter().find(|(n, _)| n == name).map(|(_, why)| why);
         let failure = match outcome {
             Outcome::Skipped(why) => {
                 println!("skipped {name}: {why}");

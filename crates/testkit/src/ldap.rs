@@ -3,7 +3,7 @@
 use crate::process::Process;
 use crate::wait::eventually;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
@@ -49,6 +49,11 @@ impl Ldap {
     /// For `ldap_connect()`.
     pub fn url(&self) -> String {
         url(self.folder.path())
+    }
+
+    /// Where it listens.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
     }
 }
 

@@ -1,13 +1,21 @@
 //! A private PostgreSQL: files of its own, a unix socket, nobody to be asked for a password.
 
+use crate::certificate::Certificate;
 use crate::process::{Process, is_root};
 use crate::wait::eventually;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 const USER: &str = "postgres";
 const INSTALLED: &str = "/usr/lib/postgresql";
+/// The name of its socket.
+const DEFAULT_PORT: u16 = 5432;
+/// Tests ask a hundred questions at once.
+const CONNECTIONS_MAX: &str = "max_connections=240";
+/// Another one may take the port that was free a moment ago.
+const PORTS_TRIED_MAX: usize = 20;
 
 /// A running cluster; stopped, and all it knows removed, when dropped.
 #[derive(Debug)]
@@ -35,6 +43,33 @@ impl Postgres {
         cluster
     }
 
+    /// Starts one with that database, which speaks TLS at an address of its own, too. None of what is in it is on a disk for
+    /// long: nobody restarts it.
+    pub fn encrypted(database: &str) -> (Postgres, SocketAddr) {
+        let mut cluster = Postgres::with(&[database]);
+        cluster.server.signal(libc::SIGINT);
+        cluster.server.wait();
+        let path = cluster.folder.path().to_owned();
+        Certificate::own(&path, "postgres", "DNS:localhost,IP:127.0.0.1");
+        if is_root() {
+            run(Command::new("chown").arg(format!("{USER}:")).arg(path.join("postgres.key")));
+        }
+        for _ in 0..PORTS_TRIED_MAX {
+            let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+            let address = free.local_addr().expect("it is bound");
+            drop(free);
+            cluster.server = serve_at(&path, address);
+            let answers = eventually("PostgreSQL's first answer by TCP, or its end", || {
+                let ended = cluster.server.ended().is_some();
+                (ended || is_ready("127.0.0.1", address.port())).then_some(!ended)
+            });
+            if answers {
+                return (cluster, address);
+            }
+        }
+        panic!("postgres: no port is free:\n{}", cluster.server.log());
+    }
+
     /// As Doctrine wants it.
     pub fn url(&self, database: &str) -> String {
         let socket = self.folder.path().display();
@@ -52,9 +87,7 @@ impl Postgres {
         self.server.wait();
         self.server = serve(self.folder.path());
         eventually("PostgreSQL's first answer after a restart", || {
-            let mut ready = Command::new(program("pg_isready"));
-            ready.args(["-q", "-U", USER, "-h"]).arg(self.folder.path());
-            ready.status().is_ok_and(|status| status.success()).then_some(())
+            is_ready(self.folder(), DEFAULT_PORT).then_some(())
         });
     }
 
@@ -78,10 +111,30 @@ impl Drop for Postgres {
     }
 }
 
+fn is_ready(host: &str, port: u16) -> bool {
+    let mut ready = Command::new(program("pg_isready"));
+    ready.args(["-q", "-U", USER, "-h", host, "-p", &port.to_string()]);
+    ready.status().is_ok_and(|status| status.success())
+}
+
 fn serve(folder: &Path) -> Process {
+    start(folder, &["-c", "listen_addresses="])
+}
+
+fn serve_at(folder: &Path, address: SocketAddr) -> Process {
+    let (chain, key) = (folder.join("postgres.pem"), folder.join("postgres.key"));
+    let files = [("ssl_cert_file", chain), ("ssl_key_file", key)];
+    let files = files.map(|(name, path)| format!("{name}={}", path.display()));
+    let listen = format!("listen_addresses={}", address.ip());
+    let port = address.port().to_string();
+    let arguments = ["-c", &listen, "-p", &port, "-c", "ssl=on", "-c", &files[0], "-c", &files[1]];
+    start(folder, &arguments)
+}
+
+fn start(folder: &Path, arguments: &[&str]) -> Process {
     let mut postgres = as_user(folder, "postgres");
     postgres.arg("-D").arg(folder.join("data"));
-    postgres.arg("-k").arg(folder).args(["-c", "listen_addresses=", "-c", "fsync=off"]);
+    postgres.arg("-k").arg(folder).args(["-c", "fsync=off", "-c", CONNECTIONS_MAX]).args(arguments);
     Process::start("postgres", postgres.stdout(Stdio::null()))
 }
 

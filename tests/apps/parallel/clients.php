@@ -79,6 +79,10 @@ function hold_file(int $i): string
 const CLIENTS = [
     'pdo_pgsql' => 'job_pdo_pgsql',
     'pgsql' => 'job_pgsql',
+    'pgsql_tls' => 'job_pgsql_tls',
+    'pdo_pgsql_tls' => 'job_pdo_pgsql_tls',
+    'ldap' => 'job_ldap',
+    'pipes' => 'job_pipes',
     'pdo_mysql' => 'job_pdo_mysql',
     'mysqli' => 'job_mysqli',
     'redis' => 'job_redis',
@@ -107,6 +111,49 @@ function job_pgsql(int $i): mixed
     $connection = pg_connect('host=' . getenv('PGSQL') . ' dbname=tasks user=postgres', PGSQL_CONNECT_FORCE_NEW);
 
     return pg_fetch_result(pg_query($connection, "SELECT '/$i' FROM pg_sleep(0.1)"), 0, 0);
+}
+
+/** What was said, if it was said in secret. */
+const IN_SECRET = 'FROM pg_stat_ssl, pg_sleep(0.1) WHERE pid = pg_backend_pid() AND ssl';
+
+function encrypted(): string
+{
+    [$host, $port] = explode(':', getenv('ENCRYPTED'));
+
+    return "host=$host port=$port dbname=tasks user=postgres sslmode=require";
+}
+
+function job_pgsql_tls(int $i): mixed
+{
+    $connection = pg_connect(encrypted(), PGSQL_CONNECT_FORCE_NEW);
+
+    return pg_fetch_result(pg_query($connection, "SELECT '/$i' " . IN_SECRET), 0, 0);
+}
+
+function job_pdo_pgsql_tls(int $i): mixed
+{
+    $db = new PDO('pgsql:' . strtr(encrypted(), ' ', ';'));
+
+    return $db->query("SELECT '/$i' " . IN_SECRET)->fetchColumn();
+}
+
+function job_ldap(int $i): string
+{
+    $ldap = ldap_connect('ldap://' . getenv('LDAP'));
+    ldap_set_option($ldap, LDAP_OPT_PROTOCOL_VERSION, 3);
+    $found = ldap_bind($ldap) ? ldap_search($ldap, 'dc=tea', '(cn=cup)') : false;
+
+    return '/' . ($i + ldap_count_entries($ldap, $found) - 1);
+}
+
+function job_pipes(int $i): string
+{
+    $child = proc_open(['sh', '-c', 'read line; sleep 0.1; echo "/$line"'], [['pipe', 'r'], ['pipe', 'w']], $pipes);
+    fwrite($pipes[0], "$i\n");
+    $line = fgets($pipes[1]);
+    proc_close($child);
+
+    return trim($line);
 }
 
 function job_pdo_mysql(int $i): mixed
@@ -199,7 +246,7 @@ function job_select(int $i): string
 
 function job_semaphore(int $i): string
 {
-    $semaphore = sem_get(getmypid() * 16 + intdiv($i, 2));
+    $semaphore = sem_get(getmypid() * 64 + intdiv($i, 2));
     sem_acquire($semaphore);
     usleep(100_000);
     $i % 2 ? sem_release($semaphore) && sem_remove($semaphore) : sem_release($semaphore);

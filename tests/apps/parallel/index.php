@@ -11,6 +11,8 @@ require __DIR__ . '/clients.php';
 require __DIR__ . '/rules.php';
 require __DIR__ . '/ends.php';
 require __DIR__ . '/pools.php';
+require __DIR__ . '/names.php';
+require __DIR__ . '/odd.php';
 
 $pool = new Samovar\Pool(fn () => connect_pgsql(), size: 3, maxUses: 40);
 
@@ -40,6 +42,11 @@ $handle = function () use ($pool): void {
         '/jobs' => jobs($_GET['client'], (int) ($_GET['count'] ?? 8)),
         '/rule' => RULES[$_GET['name']](),
         '/end' => end_by($_GET['how']),
+        '/odd' => odd($_GET['who'], $_GET['how'], $_GET['in'] === 'task', explode(',', $_GET['works']), (int) $_GET['after']),
+        '/odd/rest' => odd_rest(),
+        '/odd/seen' => odd_seen(),
+        '/odd/prepare' => odd_prepare(),
+        '/names' => NAMES[$_GET['what']](),
         '/pool' => pooled($pool, $_GET['what']),
         default => 'what?',
     };

@@ -32,6 +32,7 @@ const RULES = [
     'refused' => 'rule_refused',
     'overlap' => 'rule_overlap',
     'socket timeouts' => 'rule_socket_timeouts',
+    'limits of clients' => 'rule_limits_of_clients',
     'large' => 'rule_large',
     'left' => 'rule_left',
     'deep' => 'rule_deep',
@@ -402,6 +403,56 @@ function rule_socket_timeouts(): array
             return fread($stream, 1);
         },
     ]);
+}
+
+/** What each client says of a peer that does not answer, and after how many seconds: alone, and beside its like. */
+function rule_limits_of_clients(): array
+{
+    [$host, $port] = explode(':', getenv('DEAF'));
+    $limited = [
+        'read' => function () {
+            $my = mysqli_init();
+            mysqli_options($my, MYSQLI_OPT_READ_TIMEOUT, 1);
+            mysqli_real_connect($my, null, 'root', '', '', 0, getenv('MYSQL'));
+
+            return caught(fn () => $my->query('SELECT SLEEP(20)'))[0] . $my->errno;
+        },
+        'pgsql' => fn () => caught(fn () => new PDO("pgsql:host=$host;port=$port;dbname=x", 'x', '', [PDO::ATTR_TIMEOUT => 2]))[0],
+        'statement' => function () {
+            $db = connect_pgsql();
+            $db->exec('SET statement_timeout = 500');
+
+            return caught(fn () => $db->query('SELECT pg_sleep(20)'))[0];
+        },
+        'curl' => function () use ($host, $port) {
+            $curl = curl_init("http://$host:$port/");
+            curl_setopt_array($curl, [CURLOPT_RETURNTRANSFER => true, CURLOPT_TIMEOUT_MS => 500]);
+
+            return [curl_exec($curl), curl_errno($curl)];
+        },
+        'http' => fn () => @file_get_contents("http://$host:$port/", false, stream_context_create(['http' => ['timeout' => 0.5]])),
+        'redis' => function () use ($host, $port) {
+            $redis = new Redis();
+            $redis->connect($host, (int) $port, 0.5, null, 0, 0.5);
+
+            return caught(fn () => $redis->ping())[0];
+        },
+        'memcached' => function () use ($host, $port) {
+            $memcached = new Memcached();
+            $memcached->setOptions([Memcached::OPT_POLL_TIMEOUT => 500, Memcached::OPT_SERVER_FAILURE_LIMIT => 1]);
+            $memcached->addServer($host, (int) $port);
+
+            return [$memcached->get('key'), $memcached->getResultCode()];
+        },
+    ];
+    $timed = fn (callable $work) => function () use ($work): array {
+        $from = hrtime(true);
+
+        return [$work(), (hrtime(true) - $from) / 1e9];
+    };
+    $timed = array_map($timed, $limited);
+
+    return ['alone' => array_map(fn (callable $work) => $work(), $timed), 'beside' => Samovar\parallel($timed)];
 }
 
 function rule_large(): array

@@ -1,6 +1,6 @@
 //! The servers that tasks ask, and the one that runs them.
 
-use samovar_testkit::{Certificate, MariaDb, Memcached, Postgres, Redis, Server, Start};
+use samovar_testkit::{Certificate, Ldap, MariaDb, Memcached, Postgres, Redis, Server, Start};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -13,6 +13,8 @@ pub(crate) const MODELS: [&str; 3] = ["script", "resident", "checkpoint"];
 
 /// How late an answer is: as slow databases are.
 const LATE: Duration = Duration::from_millis(50);
+/// How late a page is.
+const PAGE_LATE: Duration = Duration::from_millis(100);
 
 /// All that tasks wait for; what is asked of it takes about a tenth of a second.
 pub(crate) struct Peers {
@@ -25,6 +27,37 @@ pub(crate) struct Peers {
     web: Server,
     deaf: SocketAddr,
     _folder: tempfile::TempDir,
+}
+
+/// More of them, and as many as one asks for at once.
+pub(crate) struct Crowd {
+    _encrypted: Postgres,
+    encrypted: SocketAddr,
+    _ldap: Ldap,
+    late_ldap: SocketAddr,
+    late_web: SocketAddr,
+}
+
+impl Crowd {
+    pub(crate) fn start() -> Crowd {
+        let ldap = Ldap::with(&["cup"]);
+        let (postgres, encrypted) = Postgres::encrypted("tasks");
+        Crowd {
+            _encrypted: postgres,
+            encrypted,
+            late_ldap: relay(ldap.socket()),
+            _ldap: ldap,
+            late_web: late_pages(),
+        }
+    }
+
+    /// In the place of those that take only some at once.
+    pub(crate) fn asked_by(&self, start: Start) -> Start {
+        start
+            .env("ENCRYPTED", &self.encrypted.to_string())
+            .env("LDAP", &self.late_ldap.to_string())
+            .env("HTTP", &self.late_web.to_string())
+    }
 }
 
 impl Peers {
@@ -54,7 +87,7 @@ impl Peers {
         let web = |scheme| self.web.addresses(&format!("{scheme}://"))[0].to_string();
         let start = Server::app("parallel")
             .workers(1)
-            .extensions(&["msgpack", "memcached"])
+            .extensions(&["msgpack", "memcached", "ldap"])
             .env("MODEL", model)
             .env("PGSQL", self.postgres.folder())
             .env("MYSQL", &self.mariadb.socket().display().to_string())
@@ -99,6 +132,37 @@ fn relay(to: PathBuf) -> SocketAddr {
         }
     });
     address
+}
+
+/// Answers each page with its target, late, however many are asked for.
+fn late_pages() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("it is bound");
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            std::thread::spawn(move || late_page(client));
+        }
+    });
+    address
+}
+
+fn late_page(mut client: TcpStream) {
+    let (_never, nothing) = channel::<()>();
+    let mut head = Vec::new();
+    let mut buffer = [0; 4096];
+    while !head.ends_with(b"\r\n\r\n") {
+        match client.read(&mut buffer) {
+            Ok(n @ 1..) => head.extend(&buffer[..n]),
+            _ => return,
+        }
+    }
+    let _ = nothing.recv_timeout(PAGE_LATE);
+    let head = String::from_utf8_lossy(&head);
+    let target = head.split(' ').nth(1).unwrap_or_default();
+    let length = target.len();
+    let page =
+        format!("HTTP/1.0 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{target}");
+    let _ = client.write_all(page.as_bytes());
 }
 
 fn pass_late(mut from: TcpStream, mut to: UnixStream) {

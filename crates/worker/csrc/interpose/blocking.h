@@ -26,11 +26,24 @@ typedef enum {
     BLOCKS_SLEEP,   /* time alone */
     BLOCKS_LOCK,    /* a lock on the file of `fd` */
     BLOCKS_QUEUE,   /* a semaphore or message of System V */
-    BLOCKS_NAMES,   /* whoever knows names: `what` is the name, or NULL */
+    BLOCKS_NAMES,   /* whoever knows names: `what` is the name, or NULL; `count` is the function */
     BLOCKS_CHILD,   /* the end of a child */
     BLOCKS_SIGNAL,  /* a signal */
     BLOCKS_DISK     /* that the file of `fd` lies on its disk */
 } blocks_on;
+
+/* Which of them asks for names: its arguments are the function's own. */
+typedef enum {
+    NAMES_GETADDRINFO,
+    NAMES_GETNAMEINFO,
+    NAMES_GETHOSTBYNAME,
+    NAMES_GETHOSTBYNAME2,
+    NAMES_GETHOSTBYADDR,
+    NAMES_GETHOSTBYNAME_R,
+    NAMES_GETHOSTBYADDR_R,
+    NAMES_RES_NSEARCH,
+    NAMES_RES_QUERY
+} names_function;
 
 /* As any function that is called here can be called: all arguments are integers or pointers, and
  * those that it has not are not looked at. A result that is shorter is to be cast. */
@@ -94,9 +107,14 @@ extern __thread uint32_t samovar_descriptor_changes;
 /* The same for a function that is no system call (`function`: libc's own), with up to eight
  * arguments. */
 #define BLOCKING_FUNCTION(on_, what_, function_, ...)                                              \
+    BLOCKING_FUNCTION_OF(on_, what_, 0, function_, __VA_ARGS__)
+
+/* The same, with what `count` says. */
+#define BLOCKING_FUNCTION_OF(on_, what_, count_, function_, ...)                                   \
     samovar_call_blocking(&(blocking_call){.on = on_,                                              \
                                            .fd = -1,                                               \
                                            .what = what_,                                          \
+                                           .count = count_,                                        \
                                            .function = (blocking_function *)(function_),           \
                                            .argument = {__VA_ARGS__}})
 

@@ -1,11 +1,12 @@
 /* Blocking calls while tasks are in flight: each becomes a wait, and is made when it will not
- * block. What cannot be waited for blocks the process, as without tasks: names, disks, signals,
- * record locks. */
+ * block. What cannot be waited for blocks the process, as without tasks: disks, signals, record
+ * locks. */
 #define _GNU_SOURCE
 #include "tasks/calls.h"
 #include "compat.h"
 #include "insight/ledger.h"
 #include "insight/peer.h"
+#include "tasks/names.h"
 #include "tasks/sharing.h"
 #include <zend_signal.h>
 #include <errno.h>
@@ -308,6 +309,8 @@ static long wait_and_make(const blocking_call *call, task_wait *wait) {
     case BLOCKS_QUEUE:
     case BLOCKS_CHILD:
         return samovar_task_retries(call, wait);
+    case BLOCKS_NAMES:
+        return samovar_task_names(call, wait);
     default:
         return SAMOVAR_ONLY_BLOCKS;
     }

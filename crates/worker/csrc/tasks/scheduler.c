@@ -5,6 +5,7 @@
 #include "boundary.h"
 #include "insight/ledger.h"
 #include "tasks/calls.h"
+#include "tasks/names.h"
 #include "tasks/sharing.h"
 #include <zend_exceptions.h>
 #include <zend_signal.h>
@@ -149,6 +150,7 @@ static void land(samovar_task *task) {
                           : samovar_counts_turn ? samovar_make_call
                                                 : NULL;
         samovar_close_watcher = NULL;
+        samovar_names_end(false);
     }
     samovar_task_tell(samovar_task_ends);
 }
@@ -469,7 +471,11 @@ void samovar_task_cancel(samovar_task *task) {
 }
 
 void samovar_tasks_end(void) {
-    if (!scheduler.in_flight || scheduler.current) {
+    if (scheduler.current) {
+        return;
+    }
+    if (!scheduler.in_flight) {
+        samovar_names_end(true);
         return;
     }
     scheduler.is_ending = true;
@@ -486,9 +492,11 @@ void samovar_tasks_end(void) {
     }
     scheduler.ready = scheduler.last_ready = NULL;
     scheduler.is_ending = scheduler.is_over = false;
+    samovar_names_end(true);
 }
 
 void samovar_tasks_forked(void) {
+    samovar_names_forked();
     for (samovar_task *next, *task = scheduler.in_flight; task; task = next) {
         next = task->next;
         if (task != scheduler.current) {
