@@ -1,6 +1,6 @@
 //! What made a worker ready is a span of the request that waited for it.
 
-use super::{Request, page, posted};
+use super::{Request, page, posted, sample};
 use samovar_testkit::collector::Collector;
 use samovar_testkit::protoc::TRACES;
 use samovar_testkit::{Server, eventually};
@@ -67,9 +67,9 @@ fn a_script_s_boot_is_the_first_part_of_its_run() {
     let server = page(&collected(&collector)).start();
     std::fs::write(server.folder().join("root/beside.php"), BESIDE).expect("a script");
     assert_eq!(server.get("/beside.php").status, 200);
-    let text = posted(&collector, "/v1/traces", TRACES, "GET beside.php");
+    let text = posted(&collector, "/v1/traces", TRACES, "GET /beside.php");
     let all = spans(&text);
-    let (_, php, boots) = of_request(&all, "GET beside.php");
+    let (_, php, boots) = of_request(&all, "GET /beside.php");
     let boot = boots.iter().find(|boot| boot.parent == php.id).expect("the script's boot");
     assert_eq!(boot.begin, php.begin, "{text}");
     assert!(boot.boot_ns >= BOOT_NS && boot.end - boot.begin == boot.boot_ns, "{text}");
@@ -104,9 +104,7 @@ fn a_request_that_waited_for_a_new_worker_says_so() {
     let dying = ask("/dying?die", "POST");
     wait_for(&root.join("begun"));
     let waiting = ask("/waiting", "GET");
-    eventually("it is queued", || {
-        (server.status()["front"]["queue_depth"].as_u64() == Some(1)).then_some(())
-    });
+    eventually("it is queued", || (sample(&server, "samovar_queue_depth") == 1).then_some(()));
     std::fs::write(root.join("go"), "").expect("a file");
     assert_eq!(dying.join().expect("a status"), 502);
     assert_eq!(waiting.join().expect("a status"), 200);

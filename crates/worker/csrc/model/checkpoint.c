@@ -143,9 +143,9 @@ void samovar_checkpoint(void) {
         return;
     }
     if (samovar_place == SAMOVAR_RUNS_SCRIPTS) {
+        samovar_ledger_booted();
         /* Not of a script beside the front controller: no boot would come down to it. */
         if (samovar_current && (samovar_current->flags & SAMOVAR_APP)) {
-            samovar_ledger_booted();
             samovar_met_checkpoint();
         }
         return;
