@@ -9,6 +9,8 @@ use serde_json::Value;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 
+#[path = "telling/boots.rs"]
+mod boots;
 #[path = "telling/events.rs"]
 mod events;
 #[path = "telling/floods.rs"]

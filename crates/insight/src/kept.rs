@@ -1,7 +1,7 @@
 //! Requests whose details are kept: the last slow and failed ones.
 
 use crate::finished::{Finished, Numbers};
-use crate::report::{Entry, WaitKind};
+use crate::report::{BOOTS_MAX, Boot, Entry, WaitKind};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -52,6 +52,9 @@ pub struct Kept {
     pub timers: Vec<KeptTimer>,
     /// Its tags.
     pub tags: Vec<(Box<str>, Box<str>)>,
+    /// The boots of its worker and of its script.
+    #[serde(default)] // A history may be older.
+    pub boots: Vec<Boot>,
     /// Where PHP stood when it waited longest.
     pub place: Option<Box<str>>,
     /// What its worker was at when it became slow.
@@ -75,6 +78,7 @@ impl Kept {
             waits: Vec::new(),
             timers: Vec::new(),
             tags: Vec::new(),
+            boots: Vec::new(),
             place: None,
             scene: None,
         };
@@ -98,7 +102,8 @@ impl Kept {
             }
             Entry::Tag(name, value) => self.tags.push(((*name).into(), (*value).into())),
             Entry::Place(place) => self.place = Some((*place).into()),
-            Entry::Route(_) | Entry::Dropped(_) => {}
+            Entry::Boot(boot) if self.boots.len() < BOOTS_MAX => self.boots.push(*boot),
+            Entry::Route(_) | Entry::Dropped(_) | Entry::Boot(_) => {}
         }
     }
 }

@@ -55,7 +55,7 @@ pub use histogram::Histogram;
 pub use intake::{Ended, Intake, Outlet, intake};
 pub use kept::{Kept, KeptRequests, KeptTimer, Scene};
 pub use redaction::{BLOT, Redaction};
-pub use report::{Entry, Malformed, REPORT_BYTES_MAX, Report, Tags, Wait, WaitKind};
+pub use report::{Boot, Entry, Malformed, REPORT_BYTES_MAX, Report, Tags, Wait, WaitKind};
 pub use route::{Costs, RouteFigures, TimerFigures, WaitFigures};
 pub use running::{Clock, HistoryOptions, Insight, Options, now};
 pub use series::{HEAT_ROWS, Moment, Series, heat_row};

@@ -100,7 +100,11 @@ fn message(sender: &Sender, finished: &Finished, route: &str, entries: &[Entry])
                 request.tag_name.push(words.place(name));
                 request.tag_value.push(words.place(value));
             }
-            Entry::Wait(_) | Entry::Route(_) | Entry::Place(_) | Entry::Dropped(_) => {}
+            Entry::Wait(_)
+            | Entry::Route(_)
+            | Entry::Place(_)
+            | Entry::Dropped(_)
+            | Entry::Boot(_) => {}
         }
     }
     request.dictionary = words.words();

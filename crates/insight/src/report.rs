@@ -12,6 +12,7 @@
 //! | 4 tag of the request | name and value, as a timer's |
 //! | 5 place | where PHP stood when it waited longest, UTF-8: `App\Foo::bar() src/Foo.php:12` |
 //! | 6 dropped | how many entries did not fit, u32 |
+//! | 7 boot | how long before the take it began, ns u64 (0: at the take, a part of the run), and how long it took, ns u64 |
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,9 @@ use serde::{Deserialize, Serialize};
 pub const REPORT_BYTES_MAX: usize = 8 * 1024;
 /// Most bytes of a name: a route's, a peer's, a tag's.
 const NAME_BYTES_MAX: usize = 255;
+
+/// Boots of one request: its worker's and its script's.
+pub(crate) const BOOTS_MAX: usize = 2;
 
 /// What a worker waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -96,6 +100,34 @@ pub struct Wait<'a> {
     pub ns: u64,
 }
 
+/// A boot: of its worker, which took the request as its first, or of the script itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Boot {
+    /// How long before the take it began. 0: at the take; it is the first part of the run.
+    pub ago_ns: u64,
+    /// How long it took.
+    pub ns: u64,
+}
+
+impl Boot {
+    /// From when after the request's begin on, and how long, the request waited for it or ran in it; `None`: it was over before.
+    #[must_use]
+    pub fn within(self, queue_ns: u64) -> Option<(u64, u64)> {
+        if self.ago_ns == 0 {
+            return Some((queue_ns, self.ns));
+        }
+        let end_ns = queue_ns.checked_sub(self.ago_ns.saturating_sub(self.ns))?;
+        let begin_ns = queue_ns.saturating_sub(self.ago_ns);
+        (end_ns > begin_ns).then_some((begin_ns, end_ns - begin_ns))
+    }
+
+    /// Whether it is a part of the run.
+    #[must_use]
+    pub fn is_of_run(self) -> bool {
+        self.ago_ns == 0
+    }
+}
+
 /// Tags as (name, value).
 pub type Tags<'a> = Vec<(&'a str, &'a str)>;
 
@@ -125,6 +157,8 @@ pub enum Entry<'a> {
     Place(&'a str),
     /// Entries that did not fit.
     Dropped(u32),
+    /// What was made ready before the application's work.
+    Boot(Boot),
 }
 
 impl Entry<'_> {
@@ -152,6 +186,9 @@ impl Entry<'_> {
             Entry::Tag(n, v) => (4, [name(n), name(v)].concat()),
             Entry::Place(place) => (5, name(place)[1..].to_vec()),
             Entry::Dropped(n) => (6, n.to_le_bytes().to_vec()),
+            Entry::Boot(Boot { ago_ns, ns }) => {
+                (7, [ago_ns.to_le_bytes(), ns.to_le_bytes()].concat())
+            }
         };
         [&[tag], &(payload.len() as u16).to_le_bytes()[..], &payload[..]].concat()
     }
@@ -223,6 +260,7 @@ impl<'a> Fields<'a> {
             4 => Entry::Tag(payload.name()?, payload.name()?),
             5 => Entry::Place(payload.rest()?),
             6 => Entry::Dropped(payload.u32()?),
+            7 => Entry::Boot(Boot { ago_ns: payload.u64()?, ns: payload.u64()? }),
             _ => return None,
         };
         payload.0.is_empty().then_some(entry)
@@ -273,7 +311,7 @@ impl<'a> Fields<'a> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::{Entry, Malformed, Report, Wait, WaitKind};
+    use super::{Boot, Entry, Malformed, Report, Wait, WaitKind};
     use proptest::prelude::*;
 
     pub(crate) fn encode(entry: &Entry) -> Vec<u8> {
@@ -295,6 +333,7 @@ pub(crate) mod tests {
             Entry::Tag("country", "ä"),
             Entry::Place("App\\Foo::bar() src/Foo.php:12"),
             Entry::Dropped(7),
+            Entry::Boot(Boot { ago_ns: 9, ns: 8 }),
         ]
     }
 
@@ -316,6 +355,7 @@ pub(crate) mod tests {
             &[2, 13, 0, 99, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], // an unknown kind
             &[4, 2, 0, 1, b'a'],                                 // a name without its value
             &[6, 5, 0, 0, 0, 0, 0, 0],                           // too long
+            &[7, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0],                  // a boot without its length
             &[1],
         ] {
             let bytes = [&route[..], broken, &route[..]].concat();
@@ -323,6 +363,22 @@ pub(crate) mod tests {
             assert_eq!(read.next(), Some(Ok(Entry::Route("a"))), "{broken:?}");
             assert_eq!(read.next(), Some(Err(Malformed { at: route.len() })), "{broken:?}");
             assert_eq!(read.next(), None);
+        }
+    }
+
+    #[test]
+    fn a_request_has_waited_for_what_it_was_there_for() {
+        let boot = |ago_ns, ns| Boot { ago_ns, ns };
+        for (boot, queue_ns, within) in [
+            (boot(0, 5), 100, Some((100, 5))),       // of the run
+            (boot(50, 20), 100, Some((50, 20))),     // all of it in the queue
+            (boot(150, 120), 100, Some((0, 70))),    // it had begun before
+            (boot(150, 50), 100, None),              // it was over
+            (boot(900, 120), 100, None),             // long
+            (boot(5, u64::MAX), 100, Some((95, 5))), // nonsense stays within the request
+            (boot(u64::MAX, u64::MAX), 0, None),
+        ] {
+            assert_eq!(boot.within(queue_ns), within, "{boot:?}");
         }
     }
 

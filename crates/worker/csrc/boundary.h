@@ -123,11 +123,13 @@ void samovar_leave(int reason);
 const samovar_head *samovar_next_warmup(void);
 /* 1: this process runs a warm-up request, whose answer nobody reads. */
 extern bool samovar_warming;
-/* C, called by Rust when this process becomes a worker; when it has taken a request; before it
+/* C, called by Rust when this process becomes a worker; when it has taken a request, and how long
+ * before that this worker's boot began and how long it took, if the request is its first; before it
  * finishes it: what there is to say of it, `len` bytes that stay until the next is taken, and how
  * PHP ended it. */
 void samovar_ledger_install(void);
-void samovar_ledger_open(const samovar_head *head);
+void samovar_ledger_open(const samovar_head *head, uint64_t taken_ns, uint64_t boot_ago_ns,
+                         uint64_t boot_ns);
 const uint8_t *samovar_ledger_close(size_t *len, samovar_ending *ending);
 /* C, called by Rust: the request has waited for its client; this process is no worker any more. */
 void samovar_ledger_client(uint32_t times, uint64_t ns);

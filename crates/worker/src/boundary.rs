@@ -38,7 +38,7 @@ unsafe extern "C" {
     fn samovar_is_ours();
     fn samovar_may_take() -> c_int;
     fn samovar_ledger_install();
-    fn samovar_ledger_open(head: *const Head);
+    fn samovar_ledger_open(head: *const Head, taken_ns: u64, boot_ago_ns: u64, boot_ns: u64);
     fn samovar_ledger_close(len: *mut usize, ending: *mut u32) -> *const u8;
     fn samovar_ledger_client(times: u32, ns: u64);
     fn samovar_ledger_forked();
@@ -174,6 +174,7 @@ pub(crate) fn report_script_model(lanes: &'static [Lane]) {
 
 impl Exchange {
     fn take(&mut self) -> Option<*const Head> {
+        self.meter.looks_for_work();
         // SAFETY: looks at descriptors of this process; calls no PHP and comes not back here.
         match self.ring.take(self.lanes, || unsafe { samovar_may_take() } != 0) {
             Take::Request(slot, submitted_ns) => {
@@ -182,8 +183,9 @@ impl Exchange {
                 self.taken_ns = monotonic_ns();
                 self.meter.idled(self.ring.take_idle_sleeps());
                 let head = self.ring.request(slot).cast();
+                let boot = self.meter.first_boot(self.taken_ns);
                 // SAFETY: the head stays ours until the slot is finished.
-                unsafe { samovar_ledger_open(head) };
+                unsafe { samovar_ledger_open(head, self.taken_ns, boot.ago_ns, boot.ns) };
                 if TURN.get().is_some_and(Turn::is_counted) {
                     // SAFETY: sets flags of this thread.
                     unsafe { samovar_turn_open() };

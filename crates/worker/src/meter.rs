@@ -5,7 +5,7 @@
 //! difference. A rollback comes after its request is finished: it is told with the next, which it has made the worker
 //! ready for.
 
-use samovar_ring::UsageDetails;
+use samovar_ring::{UsageDetails, monotonic_ns};
 
 /// Fifty times what reading the CPU clock costs.
 const CPU_WORTH_NS: u64 = 20_000;
@@ -34,6 +34,23 @@ pub(crate) struct Meter {
     rollback_pages: u32,
     /// The application serves: what it costs is its requests'.
     is_serving: bool,
+    birth: Birth,
+}
+
+/// When this process began to be a worker, and when it was ready for its first request.
+#[derive(Clone, Copy, Debug, Default)]
+struct Birth {
+    born_ns: u64,
+    /// 0: it boots.
+    ready_ns: u64,
+    is_told: bool,
+}
+
+/// A worker's boot as its first request is told of it: how long before its take it began, and how long it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Boot {
+    pub(crate) ago_ns: u64,
+    pub(crate) ns: u64,
 }
 
 /// What a request is told to have cost.
@@ -59,14 +76,16 @@ impl Meter {
         let at = unsafe { samovar_shared_memory(size_of::<Meter>()) }.cast::<Meter>();
         // SAFETY: page-aligned and large enough, mapped for the life of the process, and zero is a meter; or null.
         let meter = unsafe { at.as_mut() }.unwrap_or_else(|| Box::leak(Box::default()));
+        meter.birth.born_ns = monotonic_ns();
         meter.begin();
         meter
     }
 
     /// What this worker did so far was no request's.
     pub(crate) fn begin(&mut self) {
-        let charged_ns = self.charged_ns;
-        *self = Meter { cpu_read_ns: cpu_ns(), counts: counts(), charged_ns, ..Meter::default() };
+        let (charged_ns, birth) = (self.charged_ns, self.birth);
+        let (cpu_read_ns, counts) = (cpu_ns(), counts());
+        *self = Meter { cpu_read_ns, counts, charged_ns, birth, ..Meter::default() };
     }
 
     /// The application is booted.
@@ -80,6 +99,23 @@ impl Meter {
             self.begin();
             self.is_serving = true;
         }
+    }
+
+    /// The worker can take a request: the first time, its boot is over.
+    pub(crate) fn looks_for_work(&mut self) {
+        if self.birth.ready_ns == 0 {
+            self.birth.ready_ns = monotonic_ns();
+        }
+    }
+
+    /// The worker's boot, for its first request; nothing for the others.
+    pub(crate) fn first_boot(&mut self, taken_ns: u64) -> Boot {
+        let Birth { born_ns, ready_ns, is_told } = self.birth;
+        if is_told {
+            return Boot::default();
+        }
+        self.birth.is_told = true;
+        Boot { ago_ns: taken_ns.saturating_sub(born_ns), ns: ready_ns.saturating_sub(born_ns) }
     }
 
     /// It has slept so often for want of a request.
@@ -171,6 +207,21 @@ fn counts() -> Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_request_alone_is_told_of_the_boot() {
+        let mut meter = Meter::default();
+        meter.birth.born_ns = monotonic_ns() - 5_000_000;
+        meter.looks_for_work();
+        let ready_ns = meter.birth.ready_ns;
+        meter.looks_for_work();
+        // What the boot cost is no request's, and does not make the worker younger.
+        meter.serves();
+        let boot = meter.first_boot(ready_ns + 3_000);
+        assert!(boot.ns >= 5_000_000);
+        assert_eq!(boot.ago_ns, boot.ns + 3_000);
+        assert_eq!(meter.first_boot(ready_ns + 4_000), Boot::default());
+    }
 
     #[test]
     fn short_requests_are_charged_their_time_and_long_ones_the_clock() {

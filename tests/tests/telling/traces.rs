@@ -105,11 +105,11 @@ fn everybody_is_believed_where_the_settings_say_so_but_not_what_is_malformed() {
     }
     let twice = [("traceparent", &*sent("01")), ("traceparent", &*sent("01"))];
     assert_ne!(parts(handed(&server, &twice).0)[1], ID, "two of them are none");
-    // Of all these, one trace is kept: the one that somebody else began.
-    eventually("its three spans have passed", || {
+    // Of all these, one trace is kept: the one that somebody else began. Its worker may have booted meanwhile.
+    eventually("its four or five spans have passed", || {
         let passed =
             sample(&server, "samovar_insight_records_total{way=\"otlp_spans\",fate=\"passed\"}");
-        (passed == 3).then_some(())
+        (4..=5).contains(&passed).then_some(())
     });
     server.stop();
 }

@@ -7,7 +7,7 @@ use samovar_admin::Host;
 use samovar_insight::export::exposition::Exposition;
 use samovar_insight::store::{Event, EventKind, Minute, Store, StoreLimits};
 use samovar_insight::{
-    Aggregate, Batch, Entry, Finished, HistoryOptions, Insight, Limits, Model, Numbers, Wait,
+    Aggregate, Batch, Boot, Entry, Finished, HistoryOptions, Insight, Limits, Model, Numbers, Wait,
     WaitKind, Witness as _, intake,
 };
 use samovar_profile::{At, Profiles, Sample};
@@ -214,6 +214,11 @@ fn request(dice: &mut Dice, n: u64, at: u64, batch: &mut Batch) {
     wait(WaitKind::Tcp, "10.0.0.5:5432", queries, database_ns + stalls);
     if let Some((kind, peer)) = other {
         wait(*kind, *peer, 1, other_ns);
+    }
+    if stalls > 0 && queue_ns > MS {
+        // A worker that was just forked for it.
+        let boot = Boot { ago_ns: queue_ns / 2, ns: queue_ns / 3 };
+        report.extend(Entry::Boot(boot).encode());
     }
     let mut timer = |tags: &[(&str, &str)], hits, wall_ns| {
         let (user_ns, system_ns) = (wall_ns / 12, wall_ns / 60);

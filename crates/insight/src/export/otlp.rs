@@ -1,7 +1,7 @@
 //! Requests as OpenTelemetry's spans, in the Protocol Buffers that collectors take over HTTP (OTLP 1.x).
 //!
-//! A sampled request is a server span with one child for its time in the queue and one for PHP; below PHP's a span for
-//! each peer that it waited for and for each timer. Those are sums: they begin with PHP's span, last as long as all its
+//! A sampled request is a server span with one child for its time in the queue and one for PHP, and those for what made its worker ready
+//! meanwhile (a boot, a rollback); below PHP's a span for a script's own boot, each peer that it waited for and for each timer. Those are sums: they begin with PHP's span, last as long as all its
 //! waits together, and say so (`samovar.times`). Names are those of the semantic conventions for HTTP server spans.
 
 mod exporter;
@@ -12,7 +12,7 @@ mod queue;
 mod reply;
 
 use crate::finished::{Finished, Numbers};
-use crate::report::{Entry, Wait, WaitKind};
+use crate::report::{BOOTS_MAX, Boot, Entry, Wait, WaitKind};
 use message::{
     AnyValue, ExportTraceServiceRequest, InstrumentationScope, KeyValue, Resource, ResourceSpans,
     ScopeSpans, Span, Status, Value,
@@ -54,6 +54,12 @@ impl Spans {
         }
         let taken = begin.saturating_add(numbers.queue_ns);
         self.0.push(family.child("queue", INTERNAL, numbers.span_id, begin, numbers.queue_ns));
+        self.0.extend(family.rollback(taken));
+        let of_worker = entries.iter().filter_map(|entry| match entry {
+            Entry::Boot(boot) if !boot.is_of_run() => family.boot(*boot, numbers.span_id),
+            _ => None,
+        });
+        self.0.extend(of_worker.take(BOOTS_MAX));
         let mut php = family.child("php", INTERNAL, numbers.span_id, taken, numbers.run_ns);
         php.attributes = vec![
             text("samovar.model", numbers.model.name()),
@@ -217,6 +223,39 @@ impl Family<'_> {
         }
     }
 
+    /// The return that has made the worker ready. Its end is drawn where PHP begins, because a worker that is wanted goes on at
+    /// once, and its begin no earlier than the request's.
+    fn rollback(&mut self, taken: u64) -> Option<Span> {
+        let n = self.numbers;
+        let seen_ns = n.rollback_ns.min(n.queue_ns);
+        if seen_ns == 0 {
+            return None;
+        }
+        let mut span =
+            self.child("rollback", INTERNAL, n.span_id, taken.saturating_sub(seen_ns), seen_ns);
+        span.attributes = vec![
+            number("samovar.rollback_ns", n.rollback_ns),
+            number("samovar.rollback_pages", n.rollback_pages.into()),
+        ];
+        Some(span)
+    }
+
+    /// What of a boot lies in the request; all of it is in the attribute.
+    fn boot(&mut self, boot: Boot, parent: [u8; 8]) -> Option<Span> {
+        let n = self.numbers;
+        let (from_ns, ns) = boot.within(n.queue_ns)?;
+        let begin = n.began_unix_us.saturating_mul(1_000).saturating_add(from_ns);
+        let mut span = self.child(
+            "boot",
+            INTERNAL,
+            parent,
+            begin,
+            ns.min(n.queue_ns.saturating_add(n.run_ns)),
+        );
+        span.attributes = vec![number("samovar.boot_ns", boot.ns)];
+        Some(span)
+    }
+
     fn below_php(&mut self, entry: &Entry, parent: [u8; 8], begin: u64) -> Option<Span> {
         match entry {
             Entry::Wait(Wait { kind, peer, times, ns }) => {
@@ -235,7 +274,12 @@ impl Family<'_> {
                 span.attributes.push(number("samovar.cpu_ns", user_ns.saturating_add(*system_ns)));
                 Some(span)
             }
-            Entry::Route(_) | Entry::Tag(..) | Entry::Place(_) | Entry::Dropped(_) => None,
+            Entry::Boot(boot) if boot.is_of_run() => self.boot(*boot, parent),
+            Entry::Route(_)
+            | Entry::Tag(..)
+            | Entry::Place(_)
+            | Entry::Dropped(_)
+            | Entry::Boot(_) => None,
         }
     }
 }

@@ -30,6 +30,12 @@ fn pairs(tags: &[(Box<str>, Box<str>)]) -> Value {
     tags.iter().map(|(name, value)| (name.to_string(), json!(value))).collect::<Map<_, _>>().into()
 }
 
+/// What of its worker's boot it has waited for, and its script's.
+fn boot_ns(kept: &Kept) -> u64 {
+    let within = kept.boots.iter().filter_map(|boot| boot.within(kept.numbers.queue_ns));
+    within.map(|(_, ns)| ns).fold(0, u64::saturating_add)
+}
+
 /// One line of JSON.
 pub(super) fn json(kept: &Kept, suppressed: u64) -> String {
     let n = &kept.numbers;
@@ -65,6 +71,7 @@ pub(super) fn json(kept: &Kept, suppressed: u64) -> String {
         "run_ms": ms(n.run_ns),
         "cpu_ms": ms(n.cpu_ns),
         "waiting_ms": ms(waiting_ns(kept)),
+        "boot_ms": ms(boot_ns(kept)),
         "rollback_ms": ms(n.rollback_ns),
         "rollback_pages": n.rollback_pages,
         "faults_minor": n.faults_minor,
@@ -107,6 +114,7 @@ pub(super) fn text(kept: &Kept, suppressed: u64) -> String {
         ("run", n.run_ns),
         ("cpu", n.cpu_ns),
         ("waiting", waiting_ns(kept)),
+        ("boot", boot_ns(kept)),
         ("rollback", n.rollback_ns),
     ] {
         let _ = write!(line, " {name}={}", ms(ns));

@@ -87,7 +87,7 @@ fn text_has_the_longest_wait_first() {
     let (mut log, lines) = log(Form::Text, 10);
     take(&mut log, &finished(1_200), &entries(), 1);
     let expected = "slow request: 1200 ms GET /p/1 route=\"shop_show\" status=200 id=id-1 \
-        end=answered model=checkpoint worker=7 cell=0 generation=0 queue=3 run=0 cpu=7.654 waiting=65 rollback=0 \
+        end=answered model=checkpoint worker=7 cell=0 generation=0 queue=3 run=0 cpu=7.654 waiting=65 boot=0 rollback=0 \
         memory=0 in=0 out=0 trace=abababababababababababababababab; \
         62 ms in 4 × tcp 10.0.0.5:5432; 3 ms in 1 × sleep ; 5 ms in 2 × [group=mysql]; \
         at App\\\\Foo::bar() src/Foo.php:12";

@@ -25,7 +25,8 @@ void samovar_ledger_install(void) {
     samovar_ledger = samovar_shared_memory(sizeof *samovar_ledger);
 }
 
-void samovar_ledger_open(const samovar_head *head) {
+void samovar_ledger_open(const samovar_head *head, uint64_t taken_ns, uint64_t boot_ago_ns,
+                         uint64_t boot_ns) {
     ledger_state *l = samovar_ledger;
     if (!l || !(head->flags & SAMOVAR_LEDGER)) {
         return;
@@ -35,7 +36,10 @@ void samovar_ledger_open(const samovar_head *head) {
     l->in_names = l->sleeps_known = false;
     l->ending = ENDING_RETURNED;
     l->dropped = l->wait_count = l->tag_count = l->timer_count = 0;
-    l->longest_ns = 0;
+    l->longest_ns = l->booted_ns = 0;
+    l->taken_ns = taken_ns;
+    l->worker_ago_ns = boot_ago_ns;
+    l->worker_boot_ns = boot_ns;
     l->place.len = l->route.len = 0;
     for (int i = 0; i < KNOWN_PEERS; i++) {
         l->known[i].fd = -1;
@@ -67,6 +71,13 @@ void samovar_ledger_client(uint32_t times, uint64_t ns) {
 void samovar_ledger_forked(void) {
     samovar_watcher = NULL;
     samovar_ledger = NULL;
+}
+
+void samovar_ledger_booted(void) {
+    ledger_state *l = samovar_ledger_now();
+    if (l) {
+        l->booted_ns = samovar_now_ns();
+    }
 }
 
 /* ---- what the application says ------------------------------------------------------------- */

@@ -73,7 +73,10 @@ typedef struct {
     bool in_names;
     bool sleeps_known;
     samovar_ending ending;
-    long sleeps; /* of this thread, when they were last counted */
+    uint64_t taken_ns;
+    uint64_t booted_ns;                     /* when the script's boot was over; 0: it has none */
+    uint64_t worker_ago_ns, worker_boot_ns; /* the worker's own, before its first request */
+    long sleeps;                            /* of this thread, when they were last counted */
     uint32_t dropped;
     uint32_t wait_count;
     uint32_t tag_count;
@@ -98,6 +101,8 @@ static inline ledger_state *samovar_ledger_now(void) {
     return samovar_ledger && samovar_ledger->is_open ? samovar_ledger : NULL;
 }
 
+/* A whole script is ready to begin its work: the last call counts. */
+void samovar_ledger_booted(void);
 /* The route, as the application names it; the last one counts. */
 void samovar_ledger_route(const char *name, size_t len);
 /* One more tag of the request. */

@@ -11,7 +11,8 @@ typedef enum {
     ENTRY_TIMER = 3,
     ENTRY_TAG = 4,
     ENTRY_PLACE = 5,
-    ENTRY_DROPPED = 6
+    ENTRY_DROPPED = 6,
+    ENTRY_BOOT = 7
 } entry_tag;
 
 enum { HEAD_BYTES = 3, DROPPED_BYTES = HEAD_BYTES + 4 };
@@ -59,6 +60,21 @@ static void write_text(report_writer *w, entry_tag tag, const short_name *text) 
     }
 }
 
+static void write_boot(report_writer *w, uint64_t ago_ns, uint64_t ns) {
+    if (ns > 0 && begin(w, ENTRY_BOOT, 16)) {
+        put_number(w, ago_ns, 8);
+        put_number(w, ns, 8);
+    }
+}
+
+/* Of the worker, before its first request; of a script that runs whole, in each. */
+static void write_boots(report_writer *w, const ledger_state *l) {
+    write_boot(w, l->worker_ago_ns, l->worker_boot_ns);
+    if (l->booted_ns > l->taken_ns) {
+        write_boot(w, 0, l->booted_ns - l->taken_ns);
+    }
+}
+
 static void write_tags(report_writer *w, const ledger_state *l) {
     for (uint32_t i = 0; i < l->tag_count; i++) {
         const request_tag *tag = &l->tags[i];
@@ -99,6 +115,7 @@ size_t samovar_report_write(ledger_state *l) {
     report_writer w = {.at = l->report, .dropped = l->dropped};
     write_text(&w, ENTRY_ROUTE, &l->route);
     write_text(&w, ENTRY_PLACE, &l->place);
+    write_boots(&w, l);
     write_tags(&w, l);
     write_waits(&w, l);
     write_timers(&w, l);

@@ -8,6 +8,7 @@
 #include "census/report.h"
 #include "census/watch.h"
 #include "leave.h"
+#include "insight/ledger.h"
 #include "memory/heap.h"
 #include "memory/image.h"
 #include "model/activate.h"
@@ -142,6 +143,7 @@ void samovar_checkpoint(void) {
         return;
     }
     if (samovar_place == SAMOVAR_RUNS_SCRIPTS) {
+        samovar_ledger_booted();
         /* Not of a script beside the front controller: no boot would come down to it. */
         if (samovar_current && (samovar_current->flags & SAMOVAR_APP)) {
             samovar_met_checkpoint();

@@ -4,6 +4,7 @@
  * begins serving, and what stands above it is the boot. The loop is the script's, and so is its
  * end: a fresh worker takes over then. Written after FrankenPHP's documentation. */
 #include "model/frankenphp.h"
+#include "insight/ledger.h"
 #include "model/resident.h"
 #include "model/script.h"
 #include "sapi/sapi.h"
@@ -42,6 +43,7 @@ static bool serve_once(samovar_handler *handler) {
         return false;
     }
     samovar_frankenphp_handled = true;
+    samovar_ledger_booted();
     samovar_met_checkpoint();
     samovar_call_handler(handler);
     samovar_finish_answer();

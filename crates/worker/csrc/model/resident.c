@@ -11,6 +11,7 @@
 #include "functions/request_object.h"
 #include "functions/response_object.h"
 #include "functions/timer_object.h"
+#include "insight/ledger.h"
 #include "model/activate.h"
 #include "model/checkpoint.h"
 #include "model/collect.h"
@@ -403,6 +404,7 @@ ZEND_FUNCTION(Samovar_serve) {
     if (samovar_current) {
         /* A worker that was not booted ahead has met serve() in a request: what the script has made
          * above is that visitor's, and nobody else's. The application's next worker boots ahead. */
+        samovar_ledger_booted();
         if (samovar_current->flags & SAMOVAR_APP) {
             samovar_met_checkpoint();
         }

@@ -4,6 +4,7 @@
  * Behaviour follows php-src sapi/fpm/fpm/fpm_main.c, whose answers are what applications expect. */
 #include "model/script.h"
 #include "compat.h"
+#include "insight/ledger.h"
 #include "model/checkpoint.h"
 #include "model/end_below.h"
 #include "model/inclusion.h"
@@ -74,6 +75,7 @@ static int run(const char *script, bool is_boot) {
             samovar_watch_inclusions();
             execute_boot(script);
         } else {
+            samovar_ledger_booted();
             execute(script);
         }
     }

@@ -5,7 +5,7 @@ use crate::chart::span_bar;
 use crate::frame::{moment, nothing, part, route_link, tile};
 use crate::human;
 use maud::{Markup, html};
-use samovar_insight::{Kept, Model, Numbers, Scene};
+use samovar_insight::{Boot, Kept, Model, Numbers, Scene};
 use std::fmt::Write as _;
 
 pub(super) fn show(view: &View) -> Shown {
@@ -76,7 +76,17 @@ fn stretches(kept: &Kept) -> Vec<Stretch> {
     let mut all = Vec::new();
     if n.worker != 0 {
         all.push(outer("in the queue", "c-queue", 0, n.queue_ns));
+        let boot = |boot: &Boot| Some((boot.is_of_run(), boot.within(n.queue_ns)?));
+        let boots: Vec<_> = kept.boots.iter().filter_map(boot).collect();
+        for (_, (from_ns, ns)) in boots.iter().filter(|(is_of_run, _)| !is_of_run) {
+            let name = "its worker's boot".to_owned();
+            all.push(Stretch { name, class: "c-roll", from_ns: *from_ns, ns: *ns, is_inner: true });
+        }
         all.push(outer("in a worker", "c-wall", begin, n.run_ns));
+        for (_, (from_ns, ns)) in boots.iter().filter(|(is_of_run, _)| *is_of_run) {
+            let (name, ns) = ("its script's boot".to_owned(), (*ns).min(n.run_ns));
+            all.push(Stretch { name, class: "c-roll", from_ns: *from_ns, ns, is_inner: true });
+        }
         let php = n.cpu_ns.saturating_sub(n.rollback_ns).min(n.run_ns);
         let mut at = begin;
         let mut inner = |name: String, class, ns: u64| {

@@ -1,7 +1,7 @@
 use super::message::{ExportTraceServiceRequest, Span, Value};
 use super::{CHILDREN_MAX, ERROR, Identity, Spans, derived};
 use crate::finished::{Finished, Numbers};
-use crate::report::{Entry, Wait, WaitKind};
+use crate::report::{BOOTS_MAX, Boot, Entry, Wait, WaitKind};
 use prost::Message as _;
 use std::collections::HashSet;
 
@@ -72,6 +72,41 @@ fn a_request_is_a_server_span_with_queue_and_php_below() {
     assert_eq!(value(server, "url.scheme"), Some(Value::Text("http".to_owned())));
     assert_eq!(value(server, "error.type"), Some(Value::Text("500".to_owned())));
     assert_eq!(value(timer, "samovar.cpu_ns"), Some(Value::Number(15)));
+}
+
+#[test]
+fn boots_and_rollbacks_are_spans_where_a_request_waited_for_them() {
+    let of = |numbers, boots: &[Boot]| {
+        let entries: Vec<_> = boots.iter().map(|boot| Entry::Boot(*boot)).collect();
+        let all = spans(numbers, &entries);
+        let begin = all[0].start_time_unix_nano;
+        let place =
+            |span: &Span| (span.start_time_unix_nano - begin, span.end_time_unix_nano - begin);
+        let named: Vec<_> =
+            all.iter().map(|s| (s.name.clone(), place(s), s.parent_span_id.clone())).collect();
+        let php = all.iter().find(|s| s.name == "php").expect("a worker ran it").span_id.clone();
+        (named, php)
+    };
+    let server = SPAN.to_vec();
+    // The worker began to boot before the request was there; its script took the first 2 µs of its run.
+    let (all, php) =
+        of(numbers(), &[Boot { ago_ns: 5_000, ns: 4_500 }, Boot { ago_ns: 0, ns: 2_000 }]);
+    assert!(all.contains(&("boot".into(), (0, 500), server.clone())), "{all:?}");
+    assert!(all.contains(&("boot".into(), (1_000, 3_000), php)), "{all:?}");
+    // It was over before.
+    let (all, _) = of(numbers(), &[Boot { ago_ns: 9_000, ns: 4_500 }]);
+    assert!(!all.iter().any(|(name, ..)| name == "boot"), "{all:?}");
+    for (rollback_ns, place) in [(400, Some((600, 1_000))), (4_000, Some((0, 1_000))), (0, None)] {
+        let (all, _) = of(Numbers { rollback_ns, rollback_pages: 3, ..numbers() }, &[]);
+        let found = all.iter().find(|(name, ..)| name == "rollback").map(|(_, place, _)| *place);
+        assert_eq!(found, place, "{all:?}");
+    }
+    // What a worker says may be nonsense, and no reader's trouble.
+    let wild = [Boot { ago_ns: u64::MAX, ns: u64::MAX }; 50];
+    let (all, _) = of(numbers(), &wild);
+    assert_eq!(all.iter().filter(|(name, ..)| name == "boot").count(), BOOTS_MAX);
+    let (all, _) = of(numbers(), &[Boot { ago_ns: 0, ns: u64::MAX }]);
+    assert!(all.iter().all(|(_, (_, end), _)| *end <= 9_000), "{all:?}");
 }
 
 #[test]

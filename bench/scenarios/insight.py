@@ -1,0 +1,241 @@
+#!/usr/bin/python3
+"""What measuring costs, and whether anybody can make it cost more: invented URLs, full disks, garbage, a hanging peer.
+
+  bench/scenarios/insight.py [--workloads hello,symfony] [--models resident,checkpoint] [--ways on,urls] [--output DIR]
+
+off         insight.enabled = false: what all others are compared with
+on          admin, history, OTLP to a collector, the slow log: all that can be on
+urls        the same, and each request has a URL of its own (a million of them are soon there)
+full        the same, and the history's disk is full (root alone: it is mounted)
+hang        the same, and the collector takes connections and never answers
+garbage     the same, and a stranger sends packets that are no Pinba to the port for them, as fast as he can
+
+Ratios are those of the rounds, each beside the same round's "off". Memory is the server's own process after the last
+round. The targets: CPU 1.04 for hello, 1.01 for Symfony's page; p99 as without.
+"""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from suite import control, figures, launch, report, scenario  # noqa: E402: the suite is beside this folder
+
+WORKLOADS = ("hello", "symfony")
+MODELS = ("resident", "checkpoint", "fpm")
+WAYS = {
+    "on": "all on",
+    "urls": "all on, each URL is new",
+    "full": "all on, the history's disk is full",
+    "hang": "all on, the collector hangs",
+    "garbage": "all on, garbage for Pinba's port",
+}
+DISK_BYTES = 4 << 20
+# Not a path that any workload has.
+NEW_URL = "/invented-{n}-url"
+GARBAGE_BYTES_MAX = 1400
+SEND_AT_ONCE = 64
+PAUSE_S = 0.001  # Between bursts: 64,000 packets a second at most, three times what is read.
+COLUMNS = ["way", "CPU µs/request (min–max)", "CPU × off", "p50 ms", "p99 ms", "p99 × off", "requests/s",
+           "server's memory, MiB", "errors"]
+
+
+def main():
+    made = scenario.parser(__doc__)
+    scenario.add_choice(made, "--workloads", WORKLOADS)
+    scenario.add_choice(made, "--models", MODELS)
+    scenario.add_choice(made, "--ways", WAYS)
+    scenario.run("insight", made.parse_args(), measure_all, table)
+
+
+# ---- what is done to the server ---------------------------------------------------------------------
+
+
+class Collector:
+    """Takes connections; answers each request with success, or never."""
+
+    def __init__(self, hangs):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.endpoint = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.hangs = hangs
+        self.held = []
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self.listener.accept()
+                self.held.append(connection)
+                threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
+
+    def serve(self, connection):
+        with contextlib.suppress(OSError, ValueError), connection.makefile("rb") as reader:
+            while line := reader.readline():
+                length = 0
+                while line.strip():
+                    name, _, value = line.partition(b":")
+                    length = int(value) if name.lower() == b"content-length" else length
+                    line = reader.readline()
+                reader.read(length)
+                if not self.hangs:
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    def close(self):
+        for one in (self.listener, *self.held):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+
+
+class Stranger:
+    """Sends garbage until it is told to end."""
+
+    def __init__(self, port):
+        self.port = port
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.send, daemon=True)
+        self.thread.start()
+
+    def send(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
+            while not self.over.wait(PAUSE_S):
+                for _ in range(SEND_AT_ONCE):
+                    # Nobody may be there yet, or any more.
+                    with contextlib.suppress(OSError):
+                        own.sendto(os.urandom(1 + os.urandom(1)[0] * 5 % GARBAGE_BYTES_MAX), ("127.0.0.1", self.port))
+
+    def close(self):
+        self.over.set()
+        self.thread.join()
+
+
+@contextlib.contextmanager
+def small_disk(folder):
+    """A disk without room. Yields its folder, or None where it cannot be mounted."""
+    folder.mkdir(parents=True)
+    mounted = os.geteuid() == 0 and subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "samovar-full", folder], check=False).returncode == 0
+    if not mounted:
+        print("no disk can be mounted: the full one is left out\nhint: run as root", file=sys.stderr)
+        yield None
+        return
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def fill(folder):
+    """Leaves room for nothing."""
+    with contextlib.suppress(OSError), open(folder / "filler", "wb", buffering=0) as file:
+        while True:
+            file.write(b"x" * 65536)
+
+
+# ---- servers ------------------------------------------------------------------------------------------
+
+
+def all_on(model, way, collector, var, pinba_port=None):
+    settings = {
+        "SAMOVAR_ADMIN": f"127.0.0.1:{launch.free_port()}",
+        "SAMOVAR_INSIGHT_STORE": str(var / "history.sqlite"),
+        "SAMOVAR_INSIGHT_OTLP": collector.endpoint,
+        "SAMOVAR_INSIGHT_SLOW_LOG": "/dev/null",
+    }
+    if pinba_port:
+        settings["SAMOVAR_INSIGHT_PINBA_LISTEN"] = f"127.0.0.1:{pinba_port}"
+    return scenario.samovar(way, WAYS[way], model, environment=settings)
+
+
+def measure_all(lab, results):
+    with contextlib.ExitStack() as stack:
+        ways = lab.asked.ways.split(",")
+        taking, hanging = Collector(False), Collector(True)
+        for one in (taking, hanging):
+            stack.callback(one.close)
+        disk = stack.enter_context(small_disk(lab.folder / "full")) if "full" in ways else None
+        port = launch.free_port()
+        if "garbage" in ways:
+            stack.callback(Stranger(port).close)
+        for name in lab.asked.workloads.split(","):
+            for model in lab.asked.models.split(","):
+                measure(lab, results, name, model, ways, taking, hanging, disk, port)
+
+
+def measure(lab, results, name, model, ways, taking, hanging, disk, port):
+    found = scenario.workload(scenario.APPS / name)
+    off = scenario.samovar("off", "off", model, environment={"SAMOVAR_INSIGHT_ENABLED": "false"})
+    for new_urls in (False, True):
+        mine = [way for way in ways if (way == "urls") == new_urls]
+        if not mine:
+            continue
+        kinds = [off]
+        for way in mine:
+            var = lab.folder / f"store-{name}-{model}-{way}"
+            var.mkdir(exist_ok=True)
+            if way == "full":
+                if not disk:
+                    continue
+                for old in disk.iterdir():
+                    old.unlink()
+                var = disk
+            kinds.append(all_on(model, way, hanging if way == "hang" else taking, var,
+                                port if way == "garbage" else None))
+        title = f"{name}-{model}" + ("-urls" if new_urls else "")
+        targets = [dataclasses.replace(t, path=NEW_URL) for t in found.targets] if new_urls else found.targets
+        workload = dataclasses.replace(found, name=title, targets=tuple(targets))
+        if disk and "full" in mine:
+            # Before the first minute is written; what the database made of its file at the start stays.
+            threading.Timer(5, fill, (disk,)).start()
+        lab.contest(workload, kinds, results, finish=weigh)
+        if disk:
+            shutil.rmtree(disk, ignore_errors=True)
+            disk.mkdir(exist_ok=True)
+
+
+def weigh(contestant):
+    """Keeps the memory of the server's first process, and what it counted as lost."""
+    status = control.at_rest(contestant.site.var)
+    contestant.record["memory_kib"] = control.weigh(status["pid"])["pss_kib"]
+
+
+# ---- the table ----------------------------------------------------------------------------------------
+
+
+def table(raw):
+    return "\n\n".join(scenario.sections(raw, "What measuring costs", workload_table))
+
+
+def workload_table(record):
+    off = record["servers"].get("off")
+    return report.table(COLUMNS, [line(record, key, server, off) for key, server in record["servers"].items()])
+
+
+def line(record, key, server, off):
+    found = scenario.measured(record, key)
+    if found is None:
+        return [server["title"], scenario.error_of(server), *[""] * 7]
+    return [server["title"], report.with_spread(found["cpu_us"]), times(server, off, "cpu_us"),
+            *scenario.latencies(found), times(server, off, "p99"), scenario.rate(found),
+            report.mebibytes(server.get("memory_kib")), scenario.faults(found)]
+
+
+def times(server, off, name):
+    """The median of the rounds' own ratios, and the least and the greatest."""
+    mine, theirs = ([figures.place(turn, figures.PLACES[name]) for turn in figures.rounds_of(of, "closed")]
+                    for of in (server, off))
+    ratios = sorted(one / other for one, other in zip(mine, theirs) if one and other)
+    if not ratios:
+        return ""
+    return f"{ratios[len(ratios) // 2]:.2f} ({ratios[0]:.2f}–{ratios[-1]:.2f})"
+
+
+if __name__ == "__main__":
+    main()
