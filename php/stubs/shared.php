@@ -9,6 +9,32 @@ declare(strict_types=1);
 namespace Samovar;
 
 /**
+ * Publishes a value, which all workers read by published(): in place of the one of that name, if there is one. null takes it
+ * away. It survives workers and reloads, not a restart of the server.
+ *
+ * Requests that have read a published value go on with what was there; all that begin to read see this one.
+ *
+ * @param null|bool|int|float|string|array<mixed> $value arrays of these, without references
+ *
+ * @throws \TypeError when there is an object, resource or reference in it: the message says where
+ * @throws \ValueError when it is too large (shared.published_value_bytes_max) or nested too deep
+ * @throws \RuntimeException when there is no room (shared.published_bytes_max, shared.published_names_max)
+ */
+function publish(string $name, mixed $value): void
+{
+}
+
+/**
+ * A published value, or null when there is none. It is not copied, however large it is: an array that is changed
+ * becomes a copy then, as any array does that somebody else has, too.
+ *
+ * A request sees the values that were published when it first asked for one, and those that it publishes itself.
+ */
+function published(string $name): mixed
+{
+}
+
+/**
  * A number that all workers count in. It survives workers and reloads, not a restart of the server.
  *
  * It has 64 bits and no limit: beyond the largest integer it goes on with the smallest.

@@ -119,6 +119,10 @@ pub struct Start {
     pub bell: RawFd,
     /// The inherited memory file of what workers share beside requests.
     pub shared: RawFd,
+    /// The inherited memory file of what is published.
+    pub published: RawFd,
+    /// The inherited socket on which the server is asked to publish.
+    pub publishing: RawFd,
     /// The settings of PHP's processes.
     pub options: WorkerOptions,
 }

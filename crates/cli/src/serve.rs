@@ -28,6 +28,7 @@ use samovar_config::{Settings, Sources};
 use samovar_front::{Bound, Front, Tls};
 use samovar_insight::Insight;
 use samovar_insight::pinba::listener::PinbaIn;
+use samovar_published::{Limits as PublishedLimits, Publishing};
 use samovar_ring::Ring;
 use samovar_shared::Shared;
 use samovar_supervisor::identity::Identity;
@@ -140,8 +141,12 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     // inherit the mask.
     let shared = Shared::create(settings.shared.bytes_max)
         .context("cannot create the memory that workers share")?;
-    let supervisor = Running::prepare(ring.clone(), shared.clone(), logs.intake.clone())
+    let published = Publishing::new(shared.clone(), published_limits(&settings))
+        .context("cannot create the memory of published values")?;
+    let memory = (shared.clone(), published.clone());
+    let supervisor = Running::prepare(ring.clone(), memory, logs.intake.clone())
         .context("cannot start the supervisor")?;
+    published.start().context("cannot start the thread that publishes")?;
     let handle = supervisor.handle();
     let link = link::link_to(handle.clone());
     let Measured { intake, insight, slow_log, sampling } = operators::measure(&settings, pinba)?;
@@ -157,6 +162,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         front: front_handle.clone(),
         supervisor: handle.clone(),
         shared,
+        published,
         logs: logs.clone(),
         slow_log: slow_log.0.clone(),
         insight: insight.clone(),
@@ -211,6 +217,14 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         _control: control,
         _admin: admin,
     })
+}
+
+fn published_limits(settings: &Settings) -> PublishedLimits {
+    PublishedLimits {
+        bytes_max: settings.shared.published_bytes_max,
+        value_bytes_max: settings.shared.published_value_bytes_max,
+        names_max: settings.shared.published_names_max,
+    }
 }
 
 fn start_front(front: Front, supervisor: Handle) -> Result<JoinHandle<Result<()>>> {

@@ -44,6 +44,10 @@ impl Client {
         self.owner.set(0);
     }
 
+    pub(crate) fn is_seated(&self) -> bool {
+        self.owner.get() != 0
+    }
+
     /// Sits down, if that is still to be done.
     pub fn begin(&self) -> Result<(), NoSeat> {
         if self.owner.get() != 0 {

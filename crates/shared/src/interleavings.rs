@@ -2,6 +2,8 @@
 //!
 //! `make model` runs them. A process that dies is one that stops after some steps, and is known to be dead then.
 
+mod published;
+
 use crate::chain::{Chains, Dimensions, Refused};
 use crate::lock::{Living, Me, Owner};
 use crate::named_lock::{self, Acquired, LOCK_WORDS};

@@ -9,7 +9,7 @@
 //!
 //! Reading order: [`lock`] (who holds what), [`seats`] (who is who), [`chain`] (rows under keys), [`directory`] (objects by
 //! name), [`memory`] (where it all lies), [`client`] (a process), then the objects: [`counter`], [`table`],
-//! [`named_lock`], [`limiter`], [`cache`], [`breaker`].
+//! [`named_lock`], [`limiter`], [`cache`], [`breaker`]; and [`pins`], who may still see what was replaced (crates/published).
 //!
 //! All of it is words (`AtomicU64`), each of which may hold anything: offsets are compared before they are used, and
 //! loops end after as many steps as there are rows.
@@ -37,6 +37,7 @@ mod lock;
 mod memory;
 mod named_lock;
 mod os;
+mod pins;
 #[cfg(not(loom))]
 mod seats;
 mod sync;
@@ -64,9 +65,10 @@ pub use figures::{Figures, ObjectFigures};
 #[cfg(not(loom))]
 pub use limiter::{LimiterError, LimiterOpenError, RateLimiter, WrongRate};
 #[cfg(not(loom))]
-pub use memory::{AttachError, Shared};
+pub use memory::{AttachError, PUBLISHED_MAX, Shared};
 #[cfg(not(loom))]
 pub use named_lock::{Acquired, NamedLock};
+pub use pins::{KEPT, NO_PIN, Pin, epoch_of, raise_floor};
 #[cfg(not(loom))]
 pub use table::{
     COLUMNS_MAX, Column, ColumnKind, KEY_BYTES_MAX, ROW_BYTES_MAX, Table, TableError,

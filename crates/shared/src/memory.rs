@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// What the file begins with.
 const MAGIC: u64 = u64::from_le_bytes(*b"samovshr");
 /// Of the layout: both programs must be of one build.
-pub(crate) const VERSION: u64 = 1;
+pub(crate) const VERSION: u64 = 2;
 
 const AT_MAGIC: usize = 0;
 const AT_VERSION: usize = 1;
@@ -32,7 +32,10 @@ const AT_GENERATION: usize = 9;
 pub(crate) const AT_REFUSED: usize = 8;
 
 pub(crate) const PAGE_WORDS: usize = 512;
-const SEATS_AT: usize = PAGE_WORDS;
+/// Published values whose reads are counted.
+pub const PUBLISHED_MAX: usize = 1024;
+const READS_AT: usize = PAGE_WORDS;
+const SEATS_AT: usize = READS_AT + PUBLISHED_MAX;
 const ENTRIES_AT: usize = SEATS_AT + SEATS * SEAT_WORDS;
 /// Where objects begin.
 pub(crate) const HEAP_AT: usize = ENTRIES_AT + OBJECTS_MAX * directory::ENTRY_WORDS;
@@ -135,6 +138,11 @@ impl Shared {
     /// Words for objects.
     pub(crate) fn heap_words(&self) -> usize {
         self.0.words - HEAP_AT
+    }
+
+    /// How often each published value was read.
+    pub(crate) fn read_counts(&self) -> &[AtomicU64] {
+        &self.words()[READS_AT..READS_AT + PUBLISHED_MAX]
     }
 
     pub(crate) fn seat(&self, seat: usize) -> &[AtomicU64] {

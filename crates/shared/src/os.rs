@@ -87,8 +87,21 @@ pub(crate) fn is_byte_locked(file: BorrowedFd<'_>, at: u64) -> bool {
     record_lock(file, at, libc::F_GETLK).is_ok_and(|found| found != libc::F_UNLCK as libc::c_short)
 }
 
+/// The process that has the lock on that byte, if another has it. One that cannot be asked about is 0.
+pub(crate) fn locker_of(file: BorrowedFd<'_>, at: u64) -> Option<i32> {
+    match ask_record_lock(file, at, libc::F_GETLK) {
+        Ok(lock) if lock.l_type == libc::F_UNLCK as libc::c_short => None,
+        Ok(lock) => Some(lock.l_pid),
+        Err(_) => Some(0),
+    }
+}
+
 /// The type of lock that the kernel answers with.
 fn record_lock(file: BorrowedFd<'_>, at: u64, command: libc::c_int) -> io::Result<libc::c_short> {
+    ask_record_lock(file, at, command).map(|lock| lock.l_type)
+}
+
+fn ask_record_lock(file: BorrowedFd<'_>, at: u64, command: libc::c_int) -> io::Result<libc::flock> {
     // SAFETY: a struct of numbers.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = libc::F_WRLCK as libc::c_short;
@@ -98,7 +111,7 @@ fn record_lock(file: BorrowedFd<'_>, at: u64, command: libc::c_int) -> io::Resul
     let fd = file.as_fd().as_raw_fd();
     // SAFETY: an open descriptor, and a struct that lives during the call.
     let answer = unsafe { libc::syscall(libc::SYS_fcntl, fd, command, &raw mut lock) };
-    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(lock.l_type) }
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(lock) }
 }
 
 /// The part of a word that a futex is: its first four bytes.

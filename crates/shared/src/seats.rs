@@ -17,6 +17,7 @@ pub(crate) const SEAT_WORDS: usize = 8;
 const OWNER: usize = 0;
 const JOURNAL: usize = 1;
 const GENERATION: usize = 2;
+const PIN: usize = 3;
 
 impl Living for Shared {
     fn is_alive(&self, owner: Owner) -> bool {
@@ -40,6 +41,8 @@ pub(crate) fn sit(shared: &Shared, generation: u64) -> io::Result<Option<Owner>>
         let last = words[OWNER].load(Ordering::Acquire) / SEATS as u64;
         let owner = (last + 1).wrapping_mul(SEATS as u64).wrapping_add(seat as u64);
         words[GENERATION].store(generation, Ordering::Relaxed);
+        // The last one's, who is dead.
+        words[PIN].store(0, Ordering::SeqCst);
         words[OWNER].store(owner, Ordering::Release);
         shared.words()[AT_SEATS].fetch_max(seat as u64 + 1, Ordering::AcqRel);
         return Ok(Some(owner));
@@ -50,6 +53,11 @@ pub(crate) fn sit(shared: &Shared, generation: u64) -> io::Result<Option<Owner>>
 /// Where whoever sits there notes what it is about to do.
 pub(crate) fn journal(shared: &Shared, owner: Owner) -> &AtomicU64 {
     &shared.seat(seat_of(owner))[JOURNAL]
+}
+
+/// Since when whoever sits there reads what is published.
+pub(crate) fn pin(shared: &Shared, seat: usize) -> &AtomicU64 {
+    &shared.seat(seat)[PIN]
 }
 
 /// The seats that somebody has ever had.

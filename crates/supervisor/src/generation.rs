@@ -22,6 +22,7 @@ use samovar_channel::{
     self as channel, EXIT_REPLACE, Finding, Heard, Image, Linking, LinkingState, Role, WorkerId,
 };
 use samovar_log::{Intake, Speaker};
+use samovar_published::Publishing;
 use samovar_ring::{
     Death, DesiredState, Incarnation, Lane, LeaveReason, Model, Ring, Supervision, WorkerReport,
     WorkerState,
@@ -36,6 +37,8 @@ use watch::{Verdict, Watch};
 
 /// Between the beginnings of two replacements of workers that have done enough.
 const RECYCLE_INTERVAL: Duration = Duration::from_secs(1);
+/// Why a worker is replaced that keeps what others have replaced.
+const HOLDS_REPLACED: &str = "it holds published values that were replaced, and room is short";
 /// Most findings that are kept for `samovar status`.
 const FINDINGS_MAX: usize = 32;
 
@@ -43,6 +46,7 @@ const FINDINGS_MAX: usize = 32;
 pub(crate) struct Ground {
     pub(crate) ring: Ring,
     pub(crate) shared: Shared,
+    pub(crate) published: Publishing,
     /// Where all processes print.
     pub(crate) intake: Intake,
     pub(crate) supervision: Supervision,
@@ -378,7 +382,7 @@ impl Generation {
         match *action {
             Action::StartTemplate => {
                 ground.supervision.reseal();
-                let memory = (&ground.ring, &ground.shared);
+                let memory = (&ground.ring, &ground.shared, &ground.published);
                 match Template::start(&self.settings.command, memory, &ground.intake) {
                     Ok(template) => self.template = Some(template),
                     Err(error) if self.ready == Readiness::Starting => return Err(error.into()),
@@ -492,19 +496,24 @@ impl Generation {
         let limits = self.settings.recycle;
         let may_begin = self.desired == DesiredState::Serve && self.ready == Readiness::Ready;
         let is_due = self.recycled_at.elapsed() >= RECYCLE_INTERVAL;
-        if !limits.is_on() || !may_begin || !is_due || self.workers.is_recycling() {
+        if !may_begin || !is_due || self.workers.is_recycling() {
+            return;
+        }
+        // Asked each time: it frees what nobody reads any more.
+        let laggards = ground.published.publisher().laggards();
+        if !limits.is_on() && laggards.is_empty() {
             return;
         }
         self.recycled_at = Instant::now();
         self.recycle_looks = self.recycle_looks.wrapping_add(1);
-        if let Some((cell, pid, why)) = self.next_due(ground) {
+        if let Some((cell, pid, why)) = self.next_due(ground, &laggards) {
             info!(pid, why, "a worker has done enough: another one takes its place");
             self.tell(Event::Recycle { cell });
         }
     }
 
     /// Who is to be replaced. Of the idle ones the memory of one is looked at each time: that costs some 100 µs.
-    fn next_due(&self, ground: &Ground) -> Option<(usize, i32, &'static str)> {
+    fn next_due(&self, ground: &Ground, laggards: &[i32]) -> Option<(usize, i32, &'static str)> {
         let places = self.workers.places().iter().filter(|place| place.process().is_some());
         let count = places.clone().count().max(1);
         let measured = self.recycle_looks % count;
@@ -520,7 +529,8 @@ impl Generation {
                 age: since.elapsed(),
                 own_bytes: if is_measured { own_bytes(pid) } else { None },
             };
-            let why = self.settings.recycle.due(&seen)?;
+            let holds = laggards.contains(&pid).then_some(HOLDS_REPLACED);
+            let why = self.settings.recycle.due(&seen).or(holds)?;
             Some((place.cell(), pid, why))
         })
     }

@@ -14,6 +14,7 @@ use crate::os::{self, Signal, Signals};
 use crate::settings::Settings;
 use crate::workers::{Event, Lives, WorkerPlace};
 use samovar_log::Intake;
+use samovar_published::Publishing;
 use samovar_ring::{Death, DesiredState, Overrun, Ring, Run, Supervision, TurnWatch, WORKERS_MAX};
 use samovar_shared::Shared;
 use std::cell::RefCell;
@@ -59,6 +60,7 @@ pub struct Running {
     signals: Signals,
     ring: Ring,
     shared: Shared,
+    published: Publishing,
     intake: Intake,
     handle: Handle,
     commands: Receiver<Command>,
@@ -67,14 +69,18 @@ pub struct Running {
 
 impl Running {
     /// Call it on the main thread before any other thread starts: threads inherit the signal mask, and the
-    /// template is bound to the life of the thread that starts it. `shared`: what workers share beside requests; `intake`: where all
+    /// template is bound to the life of the thread that starts it. `shared`: what workers share beside requests; `published`: what they only read of it; `intake`: where all
     /// processes print.
-    pub fn prepare(ring: Ring, shared: Shared, intake: Intake) -> io::Result<Running> {
+    pub fn prepare(
+        ring: Ring,
+        (shared, published): (Shared, Publishing),
+        intake: Intake,
+    ) -> io::Result<Running> {
         let signals = os::block_signals()?;
         os::adopt_orphans();
         let (handle, commands) = Handle::new(&ring)?;
         let inquest = Inquest::start()?;
-        Ok(Running { signals, ring, shared, intake, handle, commands, inquest })
+        Ok(Running { signals, ring, shared, published, intake, handle, commands, inquest })
     }
 
     /// What other threads see of it.
@@ -89,6 +95,7 @@ pub fn run(running: Running, settings: Settings, hooks: &mut impl Hooks) -> Resu
     let ground = Ground {
         ring: running.ring.clone(),
         shared: running.shared.clone(),
+        published: running.published.clone(),
         intake: running.intake.clone(),
         supervision: Supervision::new(running.ring.clone()),
         lives: lives.clone(),

@@ -6,6 +6,7 @@ use samovar_channel::{
     ConsoleOrder, Heard, Order, Role, Start, SupervisorEnd, TemplateEnd, WorkerId, pair,
 };
 use samovar_log::{Intake, Speaker};
+use samovar_published::Publishing;
 use samovar_ring::Ring;
 use samovar_shared::Shared;
 use std::io;
@@ -24,7 +25,7 @@ pub(crate) struct Template {
 impl Template {
     pub(crate) fn start(
         command: &TemplateCommand,
-        (ring, shared): (&Ring, &Shared),
+        (ring, shared, published): (&Ring, &Shared, &Publishing),
         intake: &Intake,
     ) -> io::Result<Template> {
         let (output, speaker) = intake.pipe()?;
@@ -35,10 +36,20 @@ impl Template {
             ring: ring.file().as_raw_fd(),
             bell: ring.bell().as_raw_fd(),
             shared: shared.file().as_raw_fd(),
+            published: published.region().as_raw_fd(),
+            publishing: published.socket().as_raw_fd(),
             options: command.options.clone(),
         };
         let file = start.seal()?;
-        let inherited = [start.channel, start.ring, start.bell, start.shared, file.as_raw_fd()];
+        let inherited = [
+            start.channel,
+            start.ring,
+            start.bell,
+            start.shared,
+            start.published,
+            start.publishing,
+            file.as_raw_fd(),
+        ];
         let mut process = Command::new(&command.program);
         process.args(start.arguments(&file));
         for (name, value) in &command.environment {

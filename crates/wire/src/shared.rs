@@ -12,15 +12,25 @@ pub struct SharedStatus {
     pub bytes_max: u64,
     /// Objects that could not be made.
     pub refused_total: u64,
-    /// What is in it.
+    /// What is in it, and what is published.
     pub objects: Vec<SharedObject>,
+    /// Bytes of published values.
+    pub published_bytes: u64,
+    /// Bytes that these may have, and those that were replaced.
+    pub published_bytes_max: u64,
+    /// Bytes of values that were replaced, and are still read.
+    pub published_replaced_bytes: u64,
+    /// Values that were published, replaced or taken away.
+    pub published_changes_total: u64,
+    /// Values that could not be published.
+    pub published_refused_total: u64,
 }
 
 /// One object in it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SharedObject {
-    /// `counter`, `table`, `cache`, `lock`, `limiter` or `breaker`.
+    /// `counter`, `table`, `cache`, `lock`, `limiter`, `breaker` or `published`.
     pub kind: String,
     /// As the application says.
     pub name: String,
@@ -50,6 +60,9 @@ pub struct SharedObject {
     /// What a breaker says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breaker: Option<SharedBreaker>,
+    /// How often a published value was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reads_total: Option<u64>,
 }
 
 /// A breaker's state and figures.

@@ -170,6 +170,7 @@ pub(crate) fn report_script_model(lanes: &'static [Lane]) {
         x.lanes = lanes;
         x.ring.report_model(Model::Script);
     });
+    shared::scripts();
 }
 
 impl Exchange {
@@ -332,6 +333,7 @@ extern "C" fn samovar_resident(rolls_back: bool) {
         x.ring.report_model(if rolls_back { Model::Checkpoint } else { Model::Resident });
         x.meter.serves();
     });
+    shared::resident(rolls_back);
 }
 
 #[unsafe(no_mangle)]
@@ -382,6 +384,7 @@ extern "C" fn samovar_rolled_back(ns: u64, pages: usize, searched: bool) {
         x.ring.report_rollback(ns, pages, searched);
         x.meter.rolled_back(ns, pages);
     });
+    shared::rolled_back();
 }
 
 #[unsafe(no_mangle)]

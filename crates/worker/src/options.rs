@@ -18,6 +18,10 @@ pub(crate) struct Inherited {
     pub(crate) bell: OwnedFd,
     /// The memory file of what workers share beside requests.
     pub(crate) shared: OwnedFd,
+    /// The memory file of what is published.
+    pub(crate) published: OwnedFd,
+    /// The socket on which the server is asked to publish.
+    pub(crate) publishing: OwnedFd,
     /// The settings of PHP's processes.
     pub(crate) options: WorkerOptions,
 }
@@ -63,7 +67,7 @@ pub(crate) fn parse() -> Result<Invocation, WrongStart> {
 
 fn inherit(file: &OsStr) -> Result<Invocation, WrongStart> {
     let file = file.to_str().and_then(|number| number.parse().ok()).unwrap_or(-1);
-    let Start { parent, channel, ring, bell, shared, options } =
+    let Start { parent, channel, ring, bell, shared, published, publishing, options } =
         Start::read(open(file, START_FLAG)?)?;
     Ok(Invocation::Template(Box::new(Inherited {
         channel: open(channel, "the channel")?.into(),
@@ -71,6 +75,8 @@ fn inherit(file: &OsStr) -> Result<Invocation, WrongStart> {
         ring: open(ring, "the ring")?,
         bell: open(bell, "the bell")?,
         shared: open(shared, "the shared memory")?,
+        published: open(published, "the published values")?,
+        publishing: open(publishing, "the socket of published values")?,
         options,
     })))
 }

@@ -8,8 +8,12 @@ mod cache;
 mod counter;
 mod limiter;
 mod lock;
+mod published;
 mod table;
 
+use crate::log;
+use samovar_channel::EXIT_REPLACE;
+use samovar_published::Region;
 use samovar_shared::{
     Breaker, BreakerOpenError, Cache, CacheError, CacheOpenError, Client, LimiterError,
     LimiterOpenError, NamedLock, NoSeat, OpenError, Outcome, RateLimiter, Shared, TableError,
@@ -17,6 +21,7 @@ use samovar_shared::{
 };
 use std::cell::UnsafeCell;
 use std::ffi::{CString, c_char, c_int};
+use std::os::fd::OwnedFd;
 
 /// What PHP throws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +45,7 @@ struct Problem {
 /// What this process has of the shared memory.
 struct Place {
     client: Client,
+    published: published::Place,
     tables: Vec<table::Opened>,
     limiters: Vec<RateLimiter>,
     caches: Vec<Cache>,
@@ -58,6 +64,10 @@ struct Place {
     problem: Problem,
 }
 
+/// A process was forked from one that reads published values, and which has gone in that moment.
+const NO_LONGER_THERE: &str =
+    "PHP Samovar: a process ends, because the published values that it began with are gone";
+
 struct Global(UnsafeCell<Option<Place>>);
 // SAFETY: the process has one thread; `with` hands out one reference at a time, because no function called inside it
 // comes back here (none calls PHP).
@@ -65,10 +75,11 @@ unsafe impl Sync for Global {}
 static PLACE: Global = Global(UnsafeCell::new(None));
 
 /// In the template, once.
-pub(crate) fn attach(shared: Shared) {
+pub(crate) fn attach(shared: Shared, region: Region, publishing: OwnedFd) {
     let generation = shared.begin_generation();
     let place = Place {
         client: Client::new(shared, generation),
+        published: published::Place::new(region, publishing),
         tables: Vec::new(),
         limiters: Vec::new(),
         caches: Vec::new(),
@@ -88,7 +99,13 @@ pub(crate) fn attach(shared: Shared) {
 /// In a worker, when it begins: what a rollback brings back has its seat already. Without one it tries again when it
 /// needs it, and says then what is wrong.
 pub(crate) fn begin() {
-    with(|place| place.client.begin());
+    let is_well =
+        with(|place| place.client.begin().is_err() || place.published.inherit(&place.client));
+    if is_well == Some(false) {
+        log::write(NO_LONGER_THERE, "");
+        // SAFETY: ends the process, which has no request yet.
+        unsafe { libc::_exit(EXIT_REPLACE) }
+    }
 }
 
 fn with<R>(f: impl FnOnce(&mut Place) -> R) -> Option<R> {
@@ -208,17 +225,24 @@ impl From<TableError> for Why {
 
 /// In a process that this one has forked: it needs a seat of its own.
 pub(crate) fn forked() {
-    with(|place| {
+    let is_well = with(|place| {
         place.client.forked();
         place.held.clear();
         place.making.clear();
         place.calling.clear();
+        place.published.forked(&place.client)
     });
+    if is_well == Some(false) {
+        log::write(NO_LONGER_THERE, "");
+        // SAFETY: ends the process: what it has read may be gone.
+        unsafe { libc::_exit(EXIT_REPLACE) }
+    }
 }
 
 /// A request has ended, or a boot: nothing is held beyond it.
 pub(crate) fn let_go() {
     with(|place| {
+        place.published.end_request(&place.client);
         place.turn += 1;
         for lock in std::mem::take(&mut place.held) {
             lock.release(&place.client);
@@ -239,4 +263,24 @@ pub(crate) fn let_go() {
 #[unsafe(no_mangle)]
 extern "C" fn samovar_shared_problem() -> *const Problem {
     with(|place| &raw const place.problem).unwrap_or(std::ptr::null())
+}
+
+/// The application is resident: a request ends without its memory, which `rolls_back` or stays.
+pub(crate) fn resident(rolls_back: bool) {
+    with(|place| place.published.resident(&place.client, rolls_back));
+}
+
+/// Whole scripts run from now on, which leave nothing.
+pub(crate) fn scripts() {
+    with(|place| place.published.scripts());
+}
+
+/// The image is taken, which others begin with.
+pub(crate) fn image_taken() {
+    with(|place| place.published.keep(&place.client));
+}
+
+/// The process's memory is as it was before the request.
+pub(crate) fn rolled_back() {
+    with(|place| place.published.rolled_back(&place.client));
 }

@@ -20,6 +20,7 @@ use samovar_channel::{
     Boots, ConsoleOrder, Event, Heard, ImageOrder, ImageWord, Order, Role, TemplateEnd,
     TemplateImageEnd, WorkerId, pair,
 };
+use samovar_published::Region;
 use samovar_ring::Ring;
 use samovar_shared::Shared;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -34,18 +35,18 @@ const RETRY: Duration = Duration::from_secs(5);
 
 /// Starts PHP and serves the supervisor until it closes the channel.
 pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>> {
-    let Inherited { channel, parent, ring, bell, shared, options } = inherited;
+    let Inherited { channel, parent, ring, bell, shared, published, publishing, options } =
+        inherited;
     log::use_json(options.json_log);
     os::die_with_parent(parent);
     os::close_on_exec(&channel);
-    os::close_on_exec(&ring);
-    os::close_on_exec(&bell);
-    os::close_on_exec(&shared);
-    let fds = [channel.as_raw_fd(), ring.as_raw_fd(), bell.as_raw_fd(), shared.as_raw_fd()];
-    os::close_others(&fds);
+    let kept = [&ring, &bell, &shared, &published, &publishing];
+    kept.into_iter().for_each(os::close_on_exec);
+    let fds = kept.map(AsRawFd::as_raw_fd).into_iter().chain([channel.as_raw_fd()]);
+    os::close_others(&fds.collect::<Vec<_>>());
     os::stdout_to_stderr();
     let ring = Ring::attach(ring, bell)?;
-    shared::attach(Shared::attach(shared)?);
+    shared::attach(Shared::attach(shared)?, Region::attach(published)?, publishing);
     let app = options.app.as_deref();
     let is_told = options.frankenphp && app.is_some();
     let frankenphp_worker = is_told || app.is_some_and(is_frankenphp_worker);

@@ -6,6 +6,7 @@ use samovar_channel::{
     Event, Heard, ImageMode, Order, Role, Start, SupervisorEnd, TemplateEnd, WorkerId,
     WorkerOptions, pair,
 };
+use samovar_published::{Limits, Publishing};
 use samovar_ring::request::{FLAG_APP, RequestHead, encode};
 use samovar_ring::{End, FrontEnd, Incarnation, Lane, Progress, Ring};
 use samovar_shared::Shared;
@@ -66,6 +67,8 @@ impl Bench {
         std::fs::write(&file, script).unwrap();
         let ring = Ring::create(8).unwrap();
         let shared = Shared::create(1 << 20).unwrap();
+        let limits = Limits { bytes_max: 1 << 20, value_bytes_max: 1 << 20, names_max: 8 };
+        let published = Publishing::new(shared.clone(), limits).unwrap();
         let (ours, theirs): (SupervisorEnd, TemplateEnd) = pair().unwrap();
         let start = Start {
             parent: std::process::id().cast_signed(),
@@ -73,10 +76,20 @@ impl Bench {
             ring: ring.file().as_raw_fd(),
             bell: ring.bell().as_raw_fd(),
             shared: shared.file().as_raw_fd(),
+            published: published.region().as_raw_fd(),
+            publishing: published.socket().as_raw_fd(),
             options: options(&folder, &file),
         };
         let sealed = start.seal().unwrap();
-        let fds = [start.channel, start.ring, start.bell, start.shared, sealed.as_raw_fd()];
+        let fds = [
+            start.channel,
+            start.ring,
+            start.bell,
+            start.shared,
+            start.published,
+            start.publishing,
+            sealed.as_raw_fd(),
+        ];
         let mut command = Command::new(env!("CARGO_BIN_EXE_samovar-php"));
         command.args(start.arguments(&sealed));
         let keep = move || {

@@ -87,7 +87,7 @@ fn render(status: &Status) -> String {
     if !s.consoles.is_empty() {
         render_consoles(&s.consoles, &mut out);
     }
-    if !s.shared.objects.is_empty() {
+    if !s.shared.objects.is_empty() || s.shared.published_refused_total > 0 {
         render_shared(&s.shared, &mut out);
     }
     out
@@ -199,6 +199,9 @@ fn render_shared(shared: &SharedStatus, out: &mut String) {
         times => format!("  (refused {times} times: raise shared.bytes_max)"),
     };
     let _ = writeln!(out, "\nshared memory {used} of {room} MB{refused}");
+    if shared.published_changes_total > 0 || shared.published_refused_total > 0 {
+        let _ = writeln!(out, "{}", published_line(shared));
+    }
     for object in shared.objects.iter().take(OBJECTS_LISTED_MAX) {
         let _ = write!(out, "  {:<9} {}", object.kind, object.name);
         if let Some(value) = object.value {
@@ -225,6 +228,9 @@ fn render_shared(shared: &SharedStatus, out: &mut String) {
             let _ = write!(out, "  {state}  {calls} calls  {failed} failed  {slow} slow");
             let _ = write!(out, "  refused {refused_total}");
         }
+        if let Some(reads) = object.reads_total {
+            let _ = write!(out, "  {reads} reads");
+        }
         if object.bytes > 0 {
             let _ = write!(out, "  {} MB", megabytes(object.bytes));
         }
@@ -233,6 +239,21 @@ fn render_shared(shared: &SharedStatus, out: &mut String) {
     if let Some(more) = shared.objects.len().checked_sub(OBJECTS_LISTED_MAX).filter(|n| *n > 0) {
         let _ = writeln!(out, "  and {more} more (--json lists them)");
     }
+}
+
+/// `published 1.2 of 64.0 MB  3 changes  replaced and still read 0.4 MB`.
+fn published_line(shared: &SharedStatus) -> String {
+    let (used, room) = (megabytes(shared.published_bytes), megabytes(shared.published_bytes_max));
+    let mut line =
+        format!("published {used} of {room} MB  {} changes", shared.published_changes_total);
+    if shared.published_replaced_bytes > 0 {
+        let held = megabytes(shared.published_replaced_bytes);
+        let _ = write!(line, "  replaced and still read {held} MB");
+    }
+    if shared.published_refused_total > 0 {
+        let _ = write!(line, "  (refused {} times)", shared.published_refused_total);
+    }
+    line
 }
 
 #[allow(clippy::cast_precision_loss)] // Of a figure with one digit behind the point.

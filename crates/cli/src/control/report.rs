@@ -5,6 +5,7 @@ use crate::sampling::Sampling;
 use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Shed};
 use samovar_insight::{Costs, Insight};
 use samovar_log::Log;
+use samovar_published::Publishing;
 use samovar_ring::{DesiredState, WorkerState};
 use samovar_shared::Shared;
 use samovar_supervisor::{ConsoleLine, Handle, Linking, Report, ScaleLine};
@@ -27,6 +28,7 @@ pub(crate) struct StatusSources {
     pub(crate) front: FrontHandle,
     pub(crate) supervisor: Handle,
     pub(crate) shared: Shared,
+    pub(crate) published: Publishing,
     pub(crate) logs: Logs,
     pub(crate) slow_log: Option<Log>,
     pub(crate) insight: Option<Arc<Insight>>,
@@ -72,7 +74,7 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         slow_log_lines_lost_total: sources.slow_log.as_ref().map_or(0, Log::lost),
         image: image(&report),
         linking: report.linking.as_ref().map(linking),
-        shared: shared(&sources.shared),
+        shared: shared(&sources.shared, &sources.published),
         profile: sources.sampling.as_ref().map(|sampling| sampling.status()),
         workers: report.workers.iter().map(worker).collect(),
         consoles: report.consoles.iter().map(console_status).collect(),
@@ -206,8 +208,19 @@ fn breaker(figures: samovar_shared::BreakerFigures) -> SharedBreaker {
     }
 }
 
-fn shared(memory: &Shared) -> SharedStatus {
+/// What a published value is called beside the kinds of crates/shared.
+const PUBLISHED: &str = "published";
+
+fn shared(memory: &Shared, published: &Publishing) -> SharedStatus {
     let figures = memory.figures();
+    let of_published = published.publisher().figures();
+    let values = of_published.values.into_iter().map(|value| SharedObject {
+        kind: PUBLISHED.to_owned(),
+        name: value.name,
+        bytes: value.bytes,
+        reads_total: Some(value.reads),
+        ..SharedObject::default()
+    });
     let object = |found: &samovar_shared::ObjectFigures| SharedObject {
         kind: found.kind.name().to_owned(),
         name: found.name.clone(),
@@ -220,12 +233,18 @@ fn shared(memory: &Shared) -> SharedStatus {
         allowed_total: found.allowed.map(|(allowed, _)| allowed),
         denied_total: found.allowed.map(|(_, denied)| denied),
         breaker: found.breaker.map(breaker),
+        reads_total: None,
     };
     SharedStatus {
         bytes: figures.bytes,
         bytes_max: figures.bytes_max,
         refused_total: figures.refused,
-        objects: figures.objects.iter().map(object).collect(),
+        objects: figures.objects.iter().map(object).chain(values).collect(),
+        published_bytes: of_published.bytes,
+        published_bytes_max: of_published.bytes_max,
+        published_replaced_bytes: of_published.replaced_bytes,
+        published_changes_total: of_published.changes,
+        published_refused_total: of_published.refused,
     }
 }
 

@@ -264,6 +264,9 @@ const OBJECT_METRICS: &[ObjectMetric] = &[
     ("samovar_shared_breaker_refused", Kind::Counter, "Calls that it did not let through.", |o| {
         o.breaker.as_ref().map(|breaker| breaker.refused_total)
     }),
+    ("samovar_shared_published_reads", Kind::Counter, "Reads of a published value.", |o| {
+        o.reads_total
+    }),
 ];
 
 fn shared_metrics(shared: &SharedStatus, page: &mut Exposition) {
@@ -273,6 +276,41 @@ fn shared_metrics(shared: &SharedStatus, page: &mut Exposition) {
     page.sample(&[], count(shared.bytes_max));
     page.family("samovar_shared_refused", Kind::Counter, "Shared objects that had no room.");
     page.sample(&[], count(shared.refused_total));
+    for (name, kind, help, value) in [
+        (
+            "samovar_published_bytes",
+            Kind::Gauge,
+            "Memory of published values.",
+            shared.published_bytes,
+        ),
+        (
+            "samovar_published_bytes_max",
+            Kind::Gauge,
+            "Memory that published values can have.",
+            shared.published_bytes_max,
+        ),
+        (
+            "samovar_published_replaced_bytes",
+            Kind::Gauge,
+            "Memory of published values that were replaced and are still read.",
+            shared.published_replaced_bytes,
+        ),
+        (
+            "samovar_published_changes",
+            Kind::Counter,
+            "Values published, replaced or taken away.",
+            shared.published_changes_total,
+        ),
+        (
+            "samovar_published_refused",
+            Kind::Counter,
+            "Values that could not be published.",
+            shared.published_refused_total,
+        ),
+    ] {
+        page.family(name, kind, help);
+        page.sample(&[], count(value));
+    }
     for (name, kind, help, value) in OBJECT_METRICS {
         page.family(name, *kind, help);
         for object in &shared.objects {

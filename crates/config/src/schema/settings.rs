@@ -419,6 +419,12 @@ sheet! {
 pub struct SharedMemory {
     /// Most bytes of all tables and caches together.
     pub bytes_max: u64,
+    /// Most bytes of all published values, and of replaced ones that are still read.
+    pub published_bytes_max: u64,
+    /// Most bytes of a published value.
+    pub published_value_bytes_max: u64,
+    /// Most published values.
+    pub published_names_max: usize,
 }
 }
 

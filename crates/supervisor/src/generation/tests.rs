@@ -7,6 +7,7 @@ use samovar_channel::{
     ConsoleOrder, ImageMode, LINE_BYTES_MAX, MESSAGE_BYTES_MAX, Order, TemplateEnd, WorkerOptions,
 };
 use samovar_log::{Log, Notice, Target};
+use samovar_published::{Limits, Publishing};
 use samovar_shared::Shared;
 use std::cell::RefCell;
 use std::time::Duration;
@@ -40,6 +41,7 @@ impl Bench {
         let ring = Ring::create(16).unwrap();
         let ground = Ground {
             ring: ring.clone(),
+            published: nothing_published(),
             shared: Shared::create(0).unwrap(),
             intake: Intake::start(log).unwrap(),
             supervision: Supervision::new(ring),
@@ -243,4 +245,9 @@ fn the_end_of_the_template_is_the_end_of_its_channel() {
         bench.generation.reaped(PID, 9, &mut bench.ground),
         Err(Failed::Template { status: 9 })
     ));
+}
+
+fn nothing_published() -> Publishing {
+    let limits = Limits { bytes_max: 0, value_bytes_max: 0, names_max: 0 };
+    Publishing::new(Shared::create(0).unwrap(), limits).unwrap()
 }

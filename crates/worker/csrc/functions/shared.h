@@ -87,6 +87,20 @@ int64_t samovar_table_next(uint32_t table, uint32_t cursor);
 const uint64_t *samovar_table_row(uint32_t table);
 const char *samovar_table_key(uint32_t table, size_t *len);
 
+typedef struct {
+    uint64_t word; /* of a zval */
+    uint32_t kind; /* its u1.type_info */
+} samovar_found;
+
+/* 1: `found` is the value of that name, which stays until the request ends; 0: there is none; -1:
+ * it failed. `hash` is PHP's, of the name. */
+int samovar_published_find(const char *name, size_t len, uint64_t hash, samovar_found *found);
+/* Where a value's encoding of so many bytes is to be written; NULL: it failed. */
+char *samovar_publish_room(size_t bytes);
+/* Has the server publish what was written there; or take the value of that name away, if nothing
+ * was. false: it failed. */
+bool samovar_publish_send(const char *name, size_t len);
+
 int64_t samovar_lock_open(const char *name, size_t len);
 /* Waits for at most `seconds`. 1: it is ours; 0: it was not to be had; -2: it is ours already. */
 int samovar_lock_acquire(uint32_t lock, double seconds);

@@ -14,6 +14,8 @@ ZEND_FUNCTION(Samovar_route);
 ZEND_FUNCTION(Samovar_timer);
 ZEND_FUNCTION(fastcgi_finish_request);
 ZEND_FUNCTION(apache_request_headers);
+ZEND_FUNCTION(Samovar_publish);
+ZEND_FUNCTION(Samovar_published);
 ZEND_FUNCTION(Samovar_parallel);
 ZEND_FUNCTION(Samovar_async);
 ZEND_FUNCTION(Samovar_first);

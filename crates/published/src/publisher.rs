@@ -1,0 +1,436 @@
+//! The server's side: lays values out, replaces the root, and frees what nobody can see any more.
+
+use crate::NAME_BYTES_MAX;
+use crate::index::{self, Named};
+use crate::layout::{self, LayoutError, Top};
+use crate::region::{FIRST_EPOCH, HEADER_BYTES, Region, root_of};
+use crate::room::{Piece, Room};
+use foldhash::quality::RandomState;
+use samovar_shared::{KEPT, PUBLISHED_MAX, Shared, epoch_of, raise_floor};
+use std::collections::BTreeMap;
+use std::hash::BuildHasher;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How much may be published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of all values, and of replaced ones that are still read.
+    pub bytes_max: u64,
+    /// Bytes of one value.
+    pub value_bytes_max: u64,
+    /// Names; at most [`PUBLISHED_MAX`].
+    pub names_max: usize,
+}
+
+/// Processes that a message names.
+const HOLDERS_NAMED_MAX: usize = 5;
+
+/// Why a value is not published.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// The name has no bytes, or too many.
+    #[error("the name of a published value has 1 to {NAME_BYTES_MAX} bytes, not {0}")]
+    Name(usize),
+    /// It is larger than one may be.
+    #[error(
+        "`{0}` takes more than {1} bytes as PHP has it\nhint: raise `shared.published_value_bytes_max`, or publish parts"
+    )]
+    TooLarge(String, u64),
+    /// It cannot be laid out otherwise.
+    #[error("`{0}` cannot be published: {1}")]
+    Layout(String, LayoutError),
+    /// There are too many.
+    #[error(
+        "`{0}` would be one more than {1} published values\n\
+         hint: raise `shared.published_names_max`, publish one array, or withdraw what is not needed by publishing null"
+    )]
+    Names(String, usize),
+    /// There is no room.
+    #[error(
+        "`{name}` takes {needed} bytes, and {left} of {all} are free in one piece; {held} are of values that were replaced \
+         and are still read{holders}\n\
+         hint: raise `shared.published_bytes_max`{advice}"
+    )]
+    Room {
+        /// Its name.
+        name: String,
+        /// What it needs.
+        needed: u64,
+        /// The largest piece that is free.
+        left: u64,
+        /// All there is.
+        all: u64,
+        /// Of replaced values.
+        held: u64,
+        /// By whom.
+        holders: String,
+        /// What else could be done.
+        advice: &'static str,
+    },
+    /// The system has no memory.
+    #[error("there is no memory for `{0}`: {1}")]
+    Io(String, io::Error),
+    /// The epochs are used up.
+    #[error("values were published {0} times\nhint: restart the server")]
+    Epochs(u64),
+}
+
+impl PublishError {
+    /// Whether the caller's value is at fault, and not what there is room for.
+    pub fn is_of_value(&self) -> bool {
+        matches!(
+            self,
+            PublishError::Name(_) | PublishError::TooLarge(..) | PublishError::Layout(..)
+        )
+    }
+}
+
+/// What is published, at a glance.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Bytes that there are.
+    pub bytes_max: u64,
+    /// Bytes of what is published.
+    pub bytes: u64,
+    /// Bytes of what was replaced, and is still read.
+    pub replaced_bytes: u64,
+    /// What could not be published.
+    pub refused: u64,
+    /// Changes since the start.
+    pub changes: u64,
+    /// Each of them.
+    pub values: Vec<ValueFigures>,
+}
+
+/// One value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValueFigures {
+    /// Its name.
+    pub name: String,
+    /// Bytes.
+    pub bytes: u64,
+    /// How often it was read since it has that name.
+    pub reads: u64,
+}
+
+/// A value that is there.
+#[derive(Debug)]
+struct Value {
+    top: Top,
+    piece: Option<Piece>,
+    number: usize,
+    digest: Digest,
+}
+
+/// Of what was sent: length, and two hashes that nobody outside can foresee.
+type Digest = (usize, u64, u64);
+
+/// What was replaced: the last epoch that it is seen in.
+#[derive(Debug)]
+struct Replaced {
+    last: u64,
+    piece: Piece,
+}
+
+#[derive(Debug)]
+struct State {
+    room: Room,
+    epoch: u64,
+    values: BTreeMap<Vec<u8>, Value>,
+    list: Option<Piece>,
+    replaced: Vec<Replaced>,
+    refused: u64,
+}
+
+/// Who publishes for all processes.
+#[derive(Debug)]
+pub struct Publisher {
+    region: Region,
+    shared: Shared,
+    limits: Limits,
+    hashing: [RandomState; 2],
+    state: Mutex<State>,
+}
+
+impl Publisher {
+    /// Of a region of its own; `shared` has the pins of who reads.
+    pub fn new(shared: Shared, limits: Limits) -> Result<Publisher, crate::RegionError> {
+        let region = Region::create(limits.bytes_max)?;
+        let whole = Piece { at: HEADER_BYTES, bytes: region.bytes() - HEADER_BYTES };
+        let state = State {
+            room: Room::new(whole),
+            epoch: FIRST_EPOCH,
+            values: BTreeMap::new(),
+            list: None,
+            replaced: Vec::new(),
+            refused: 0,
+        };
+        let hashing = [RandomState::default(), RandomState::default()];
+        Ok(Publisher { region, shared, limits, hashing, state: Mutex::new(state) })
+    }
+
+    /// The region's memory file, for the processes that read it.
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.region.file()
+    }
+
+    /// How much may be published.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each change of the state is whole before anything can fail.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Publishes a value, in place of the one of that name if there is one. What is there already changes nothing.
+    pub fn publish(&self, name: &[u8], encoded: &[u8]) -> Result<(), PublishError> {
+        let mut state = self.state();
+        let done = self.place(&mut state, name, encoded);
+        state.refused += u64::from(done.is_err());
+        done
+    }
+
+    fn place(&self, state: &mut State, name: &[u8], encoded: &[u8]) -> Result<(), PublishError> {
+        if name.is_empty() || name.len() > NAME_BYTES_MAX {
+            return Err(PublishError::Name(name.len()));
+        }
+        let text = || String::from_utf8_lossy(name).into_owned();
+        let digest = self.digest(encoded);
+        let before = state.values.get(name);
+        if before.is_some_and(|value| value.digest == digest) {
+            return Ok(());
+        }
+        let names_max = self.limits.names_max.min(PUBLISHED_MAX);
+        if before.is_none() && state.values.len() >= names_max {
+            return Err(PublishError::Names(text(), names_max));
+        }
+        let value_max = self.limits.value_bytes_max;
+        let room = usize::try_from(value_max).unwrap_or(usize::MAX);
+        let mut laid = layout::lay_out(encoded, room).map_err(|error| match error {
+            LayoutError::TooLarge(_) => PublishError::TooLarge(text(), value_max),
+            error => PublishError::Layout(text(), error),
+        })?;
+        let piece = match laid.bytes.len() {
+            0 => None,
+            bytes => Some(self.take(state, name, bytes)?),
+        };
+        if let Some(piece) = piece {
+            laid.move_to(self.region.base() + piece.at);
+            if let Err(error) = self.region.write(piece.at, &laid.bytes) {
+                state.room.give_back(piece);
+                return Err(PublishError::Io(text(), error));
+            }
+        }
+        let number = before_number(state, name);
+        if !state.values.contains_key(name) {
+            if let Some(reads) = self.shared.reads(number) {
+                reads.store(0, Ordering::Relaxed);
+            }
+        }
+        let value = Value { top: laid.top, piece, number, digest };
+        self.change(state, name, Some(value))
+    }
+
+    /// Says that a value is too large to be looked at.
+    pub(crate) fn too_large(&self, name: &[u8]) -> PublishError {
+        self.state().refused += 1;
+        let name = String::from_utf8_lossy(name).into_owned();
+        PublishError::TooLarge(name, self.limits.value_bytes_max)
+    }
+
+    /// Takes a value away. False: there is none.
+    pub fn withdraw(&self, name: &[u8]) -> Result<bool, PublishError> {
+        let mut state = self.state();
+        if !state.values.contains_key(name) {
+            return Ok(false);
+        }
+        self.change(&mut state, name, None).map(|()| true)
+    }
+
+    fn digest(&self, encoded: &[u8]) -> Digest {
+        let [one, two] = &self.hashing;
+        (encoded.len(), one.hash_one(encoded), two.hash_one(encoded))
+    }
+
+    /// Room for a value or a list, when what nobody sees is freed.
+    fn take(&self, state: &mut State, name: &[u8], bytes: usize) -> Result<Piece, PublishError> {
+        if let Some(piece) = state.room.take(bytes) {
+            return Ok(piece);
+        }
+        self.collect(state);
+        state.room.take(bytes).ok_or_else(|| self.no_room(state, name, bytes))
+    }
+
+    fn no_room(&self, state: &State, name: &[u8], bytes: usize) -> PublishError {
+        let newest = state.epoch;
+        let mut holders: Vec<i32> = self
+            .shared
+            .pins()
+            .filter(|pin| epoch_of(pin.word) < newest)
+            .map(|pin| pin.pid)
+            .collect();
+        let more = holders.len().saturating_sub(HOLDERS_NAMED_MAX);
+        holders.truncate(HOLDERS_NAMED_MAX);
+        let pids: Vec<String> = holders.iter().map(ToString::to_string).collect();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let is_held = !state.replaced.is_empty() && !pids.is_empty();
+        PublishError::Room {
+            name: String::from_utf8_lossy(name).into_owned(),
+            needed: bytes as u64,
+            left: state.room.largest(),
+            all: self.region.bytes() - HEADER_BYTES,
+            held: state.replaced.iter().map(|replaced| replaced.piece.bytes).sum(),
+            holders: if is_held {
+                format!(", by the processes {}{more}", pids.join(", "))
+            } else {
+                String::new()
+            },
+            advice: if is_held { "; after `samovar reload` nobody reads them" } else { "" },
+        }
+    }
+
+    /// Makes the next epoch: the same values, but for this one.
+    fn change(
+        &self,
+        state: &mut State,
+        name: &[u8],
+        value: Option<Value>,
+    ) -> Result<(), PublishError> {
+        let taken = value.as_ref().and_then(|value| value.piece);
+        let list = match self.put_list(state, name, value.as_ref()) {
+            Ok(list) => list,
+            Err(error) => {
+                // Nobody has seen it.
+                taken.into_iter().for_each(|piece| state.room.give_back(piece));
+                return Err(error);
+            }
+        };
+        let old = match value {
+            Some(value) => state.values.insert(name.to_vec(), value),
+            None => state.values.remove(name),
+        };
+        let gone = old.and_then(|old| old.piece).into_iter().chain(state.list.replace(list));
+        let last = state.epoch;
+        state.replaced.extend(gone.map(|piece| Replaced { last, piece }));
+        state.epoch += 1;
+        self.collect(state);
+        Ok(())
+    }
+
+    /// Lays the new list out, and makes it the one that is read.
+    fn put_list(
+        &self,
+        state: &mut State,
+        name: &[u8],
+        value: Option<&Value>,
+    ) -> Result<Piece, PublishError> {
+        let others = state.values.iter().filter(|(other, _)| *other != name);
+        let changed = value.map(|value| (name, value));
+        let values: Vec<Named<'_>> = others
+            .map(|(name, value)| (&name[..], value))
+            .chain(changed)
+            .map(|(name, value)| Named { name, top: value.top, number: value.number })
+            .collect();
+        let bytes = index::lay_out(&values, 0, 0).len();
+        let sketch: Vec<(Vec<u8>, Top, usize)> =
+            values.iter().map(|v| (v.name.to_vec(), v.top, v.number)).collect();
+        let piece = self.take(state, name, bytes)?;
+        let named: Vec<Named<'_>> = sketch
+            .iter()
+            .map(|(name, top, number)| Named { name, top: *top, number: *number })
+            .collect();
+        let list = index::lay_out(&named, self.region.base(), piece.at);
+        let written = self.region.write(piece.at, &list);
+        let root = root_of(state.epoch + 1, piece.at);
+        match (written, root) {
+            (Ok(()), Some(root)) => {
+                // PAIRS WITH `Reader::find`: what the root leads to is written.
+                self.region.root().store(root, Ordering::SeqCst);
+                Ok(piece)
+            }
+            (written, _) => {
+                state.room.give_back(piece);
+                Err(match written {
+                    Err(error) => PublishError::Io(String::from_utf8_lossy(name).into(), error),
+                    Ok(()) => PublishError::Epochs(state.epoch),
+                })
+            }
+        }
+    }
+
+    /// Frees what was replaced and nobody can see.
+    fn collect(&self, state: &mut State) {
+        if state.replaced.is_empty() {
+            return;
+        }
+        let lowest = || self.shared.pins().map(|pin| epoch_of(pin.word)).min();
+        let floor = raise_floor(self.region.floor(), state.epoch, lowest);
+        let State { replaced, room, .. } = state;
+        replaced.retain(|replaced| {
+            let is_seen = replaced.last >= floor;
+            if !is_seen {
+                room.give_back(replaced.piece);
+            }
+            is_seen
+        });
+    }
+
+    /// Processes that hold what was replaced, and whose successors would not.
+    pub fn laggards(&self) -> Vec<i32> {
+        let mut state = self.state();
+        self.collect(&mut state);
+        let held: u64 = state.replaced.iter().map(|replaced| replaced.piece.bytes).sum();
+        // As long as there is room, nobody has to go.
+        if held < self.limits.bytes_max / 2 {
+            return Vec::new();
+        }
+        let pins: Vec<_> = self.shared.pins().collect();
+        let kept =
+            pins.iter().filter(|pin| pin.word & KEPT != 0).map(|pin| epoch_of(pin.word)).min();
+        let kept = kept.unwrap_or(u64::MAX);
+        let helps = |epoch: u64| epoch < kept && epoch < state.epoch;
+        let late = pins.iter().filter(|pin| pin.word & KEPT == 0 && helps(pin.word));
+        late.map(|pin| pin.pid).collect()
+    }
+
+    /// What there is now.
+    pub fn figures(&self) -> Figures {
+        let mut state = self.state();
+        self.collect(&mut state);
+        let bytes_of = |piece: &Piece| piece.bytes;
+        let values: Vec<ValueFigures> = state
+            .values
+            .iter()
+            .map(|(name, value)| ValueFigures {
+                name: String::from_utf8_lossy(name).into_owned(),
+                bytes: value.piece.as_ref().map_or(0, bytes_of),
+                reads: self.shared.reads(value.number).map_or(0, |n| n.load(Ordering::Relaxed)),
+            })
+            .collect();
+        Figures {
+            bytes_max: self.limits.bytes_max,
+            bytes: values.iter().map(|value| value.bytes).sum(),
+            replaced_bytes: state.replaced.iter().map(|replaced| replaced.piece.bytes).sum(),
+            refused: state.refused,
+            changes: state.epoch - FIRST_EPOCH,
+            values,
+        }
+    }
+}
+
+/// The number of that name, or one that no other has.
+fn before_number(state: &State, name: &[u8]) -> usize {
+    if let Some(value) = state.values.get(name) {
+        return value.number;
+    }
+    let mut taken = vec![false; PUBLISHED_MAX];
+    for value in state.values.values() {
+        taken[value.number] = true;
+    }
+    taken.iter().position(|taken| !taken).unwrap_or(0)
+}

@@ -1,0 +1,47 @@
+//! All of it in the server: the publisher, the thread that answers, and what processes of PHP inherit.
+
+use crate::publisher::{Limits, Publisher};
+use crate::region::RegionError;
+use crate::service::{Ends, Service};
+use samovar_shared::Shared;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+/// Who publishes, and how it is asked.
+#[derive(Clone, Debug)]
+pub struct Publishing {
+    publisher: Arc<Publisher>,
+    server: Arc<OwnedFd>,
+    others: Arc<OwnedFd>,
+}
+
+impl Publishing {
+    /// Nothing is published yet, and nobody answers. `shared` has the pins of who reads.
+    pub fn new(shared: Shared, limits: Limits) -> Result<Publishing, RegionError> {
+        let Ends { server, others } = Ends::new()?;
+        let publisher = Arc::new(Publisher::new(shared, limits)?);
+        Ok(Publishing { publisher, server: Arc::new(server), others: Arc::new(others) })
+    }
+
+    /// Starts the thread that answers, which ends with the process.
+    pub fn start(&self) -> std::io::Result<()> {
+        let (publisher, service) = (self.publisher.clone(), Service::new(self.server.try_clone()?));
+        let run = move || service.run(&publisher);
+        std::thread::Builder::new().name("publisher".into()).spawn(run).map(|_| ())
+    }
+
+    /// Who publishes.
+    pub fn publisher(&self) -> &Publisher {
+        &self.publisher
+    }
+
+    /// The region's memory file, which all processes inherit.
+    pub fn region(&self) -> BorrowedFd<'_> {
+        self.publisher.file()
+    }
+
+    /// The socket on which they ask.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.others.as_fd()
+    }
+}
