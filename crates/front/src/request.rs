@@ -12,6 +12,7 @@ mod host;
 mod interim;
 pub(crate) mod probe;
 mod submit;
+pub(crate) mod traced;
 mod upload;
 mod welcome;
 

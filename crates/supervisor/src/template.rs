@@ -35,10 +35,13 @@ impl Template {
             ring: ring.file().as_raw_fd(),
             bell: ring.bell().as_raw_fd(),
             shared: shared.file().as_raw_fd(),
+            traces: command.graphs.as_ref().map(|graphs| graphs.as_raw_fd()),
             options: command.options.clone(),
         };
         let file = start.seal()?;
-        let inherited = [start.channel, start.ring, start.bell, start.shared, file.as_raw_fd()];
+        let mut inherited =
+            vec![start.channel, start.ring, start.bell, start.shared, file.as_raw_fd()];
+        inherited.extend(start.traces);
         let mut process = Command::new(&command.program);
         process.args(start.arguments(&file));
         for (name, value) in &command.environment {

@@ -14,7 +14,7 @@ use crate::life::{self, Wish};
 use crate::log;
 use crate::options::Inherited;
 use crate::php_options::PhpOptions;
-use crate::{ini, os, relinking, shared, warmup};
+use crate::{ini, os, relinking, shared, tracing, warmup};
 use nix::sys::signalfd::SignalFd;
 use samovar_channel::{
     Boots, ConsoleOrder, Event, Heard, ImageOrder, ImageWord, Order, Role, TemplateEnd,
@@ -34,14 +34,19 @@ const RETRY: Duration = Duration::from_secs(5);
 
 /// Starts PHP and serves the supervisor until it closes the channel.
 pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>> {
-    let Inherited { channel, parent, ring, bell, shared, options } = inherited;
+    let Inherited { channel, parent, ring, bell, shared, traces, options } = inherited;
     log::use_json(options.json_log);
     os::die_with_parent(parent);
     os::close_on_exec(&channel);
     os::close_on_exec(&ring);
     os::close_on_exec(&bell);
     os::close_on_exec(&shared);
-    let fds = [channel.as_raw_fd(), ring.as_raw_fd(), bell.as_raw_fd(), shared.as_raw_fd()];
+    let mut fds = vec![channel.as_raw_fd(), ring.as_raw_fd(), bell.as_raw_fd(), shared.as_raw_fd()];
+    if let Some(traces) = traces {
+        os::close_on_exec(&traces);
+        fds.push(traces.as_raw_fd());
+        tracing::begin(traces);
+    }
     os::close_others(&fds);
     os::stdout_to_stderr();
     let ring = Ring::attach(ring, bell)?;
@@ -64,6 +69,12 @@ pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>
         .into());
     }
     os::reset_rust_signal_handlers();
+    if tracing::is_on() && !tracing::calibrate() {
+        log::write(
+            "PHP Samovar: what tracing costs could not be found out; call graphs are as they are measured",
+            "",
+        );
+    }
     let linking = relinking::relink(options.relink);
     let children = os::block_sigchld()?;
     let workers = HashMap::new();
@@ -185,6 +196,7 @@ impl Template {
         let own = [self.channel.as_raw_fd(), self.children.as_raw_fd()];
         own.into_iter()
             .chain(ring)
+            .chain(tracing::socket().map(AsRawFd::as_raw_fd))
             .chain(image.map(AsRawFd::as_raw_fd))
             .chain(self.outputs_of_others())
             .collect()

@@ -73,6 +73,7 @@ impl Bench {
             ring: ring.file().as_raw_fd(),
             bell: ring.bell().as_raw_fd(),
             shared: shared.file().as_raw_fd(),
+            traces: None,
             options: options(&folder, &file),
         };
         let sealed = start.seal().unwrap();

@@ -5,6 +5,7 @@ use crate::sampling::Sampling;
 use samovar_front::{CountersSnapshot, FrontHandle, Shed};
 use samovar_insight::{Costs, Insight};
 use samovar_log::Log;
+use samovar_profile::calls::Calls;
 use samovar_ring::{DesiredState, WorkerState};
 use samovar_shared::Shared;
 use samovar_supervisor::{ConsoleLine, Handle, Linking, Report, ScaleLine};
@@ -31,6 +32,8 @@ pub(crate) struct StatusSources {
     pub(crate) slow_log: Option<Log>,
     pub(crate) insight: Option<Arc<Insight>>,
     pub(crate) sampling: Option<Arc<Sampling>>,
+    /// Of traced requests, if any are.
+    pub(crate) calls: Option<Arc<Calls>>,
 }
 
 /// How the server is now.
@@ -115,6 +118,8 @@ fn front_status(front: &CountersSnapshot) -> FrontStatus {
             .collect(),
         connections_refused_total: front.connections_refused_total,
         retries_total: front.retries_total,
+        traced_total: front.traced_total,
+        not_traced_total: front.not_traced_total,
         panics_total: front.panics_total,
     }
 }

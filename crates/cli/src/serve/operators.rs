@@ -186,6 +186,15 @@ const METRICS: &[ServerMetric] = &[
     ("samovar_retries", Kind::Counter, "Requests run again because a worker died.", |s| {
         count(s.front.retries_total)
     }),
+    ("samovar_traced", Kind::Counter, "Requests whose call graph was taken down.", |s| {
+        count(s.front.traced_total)
+    }),
+    (
+        "samovar_not_traced",
+        Kind::Counter,
+        "Requests that found who takes down call graphs busy.",
+        |s| count(s.front.not_traced_total),
+    ),
     ("samovar_panics", Kind::Counter, "Requests that a bug of the server has ended.", |s| {
         count(s.front.panics_total)
     }),
