@@ -210,3 +210,10 @@ pub struct Finding {
     #[serde(serialize_with = "one_line")]
     pub advice: String,
 }
+
+/// What a worker that traces says of a request that is over. Its call graph comes with it, in a sealed memory file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GraphNote {
+    /// How long the graph is.
+    pub bytes: u64,
+}

@@ -51,6 +51,8 @@ pub struct WorkerOptions {
     /// A folder for censuses of what requests leave behind: none are taken without it.
     #[serde(with = "lossless")]
     pub census: Option<PathBuf>,
+    /// Call graphs of requests are taken down, all of them: this template's workers have lanes of their own.
+    pub traces: bool,
     /// The front controller is told to be a worker script for `FrankenPHP`; otherwise its text says so or not.
     pub frankenphp: bool,
     /// php.ini instead of the built-in one.
@@ -95,6 +97,7 @@ impl WorkerOptions {
             task_stack_bytes: 512 << 10,
             rollback_every: 0,
             census: None,
+            traces: false,
             frankenphp: false,
             php_ini: None,
             define: BTreeMap::new(),
@@ -123,6 +126,8 @@ pub struct Start {
     pub published: RawFd,
     /// The inherited socket on which the server is asked to publish.
     pub publishing: RawFd,
+    /// The inherited socket that call graphs go to, of a template that traces.
+    pub traces: Option<RawFd>,
     /// The settings of PHP's processes.
     pub options: WorkerOptions,
 }

@@ -13,6 +13,7 @@ mod compare;
 mod control;
 mod convert;
 mod descriptors;
+mod graphs;
 mod leaks;
 mod logging;
 mod panics;

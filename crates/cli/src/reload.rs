@@ -11,7 +11,7 @@ use samovar_config::{Settings, Sources, needs_restart};
 use samovar_front::{FrontHandle, PreparedTls, Tls, ValidSettings};
 use samovar_insight::Insight;
 use samovar_insight::store::EventKind;
-use samovar_supervisor::{Command, Handle, Reload};
+use samovar_supervisor::{Command, Handle, Reload, Tracer};
 use samovar_wire::{ReloadAnswer, ReloadOptions};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -34,6 +34,8 @@ pub(crate) struct Parts {
     pub(crate) state: ServiceState,
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) insight: Option<Arc<Insight>>,
+    /// Workers that take down call graphs, if there are to be any.
+    pub(crate) tracer: Option<Tracer>,
 }
 
 impl Parts {
@@ -190,10 +192,17 @@ impl Reloader {
         // Whether traces are collected is decided once: the front must not promise spans that nobody sends.
         settings.insight.otlp = parts.first.insight.otlp.clone();
         settings.insight.enabled = parts.first.insight.enabled;
+        // Whether there are workers that trace, likewise.
+        settings.profile = parts.first.profile.clone();
         let program = samovar_config::locate_php(&settings)?;
         let of_front = ValidSettings::new(front_settings(&settings))?;
-        let of_supervisor =
-            supervisor_settings(&settings, program, parts.open_files, parts.environment.clone());
+        let of_supervisor = supervisor_settings(
+            &settings,
+            program,
+            parts.open_files,
+            parts.environment.clone(),
+            parts.tracer.clone(),
+        );
         let next = Served::new(settings);
         let current = self.1.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(why) = current.lost_controller(&next).filter(|_| !force) {

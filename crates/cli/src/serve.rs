@@ -13,6 +13,7 @@ use crate::control::report::StatusSources;
 use crate::control::server::Server;
 use crate::control::socket::Socket;
 use crate::convert::{environment, front_settings, supervisor_settings};
+use crate::graphs::Graphs;
 use crate::logging::{self, LastWords, Logs};
 use crate::reload::{Parts, Reloader};
 use crate::sampling::Sampling;
@@ -128,6 +129,7 @@ struct Started {
     insight: Option<Arc<Insight>>,
     slow_log: SlowLogFile,
     sampling: Option<Arc<Sampling>>,
+    graphs: Option<Graphs>,
     /// Its file goes in the end.
     _control: Socket,
     _admin: Option<Admin>,
@@ -154,7 +156,10 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         Front::new(listeners, tls.clone(), ring, front_settings(&settings), link, intake)?;
     let connections_max = front_settings(&settings).limits.connections_max;
     let environment = environment(identity.as_ref());
-    let of_supervisor = supervisor_settings(&settings, php, open_files, environment.clone());
+    let graphs = Graphs::open(&settings)?;
+    let tracer = graphs.as_ref().map(|graphs| graphs.tracer.clone());
+    let of_supervisor =
+        supervisor_settings(&settings, php, open_files, environment.clone(), tracer.clone());
     let status = StatusSources {
         started: since,
         listen: addresses.iter().map(|at| at.replacen("http://", "", 1)).collect(),
@@ -167,6 +172,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         slow_log: slow_log.0.clone(),
         insight: insight.clone(),
         sampling: sampling.clone(),
+        calls: graphs.as_ref().map(|graphs| Arc::clone(&graphs.calls)),
     };
     let admin = operators::start(admin, &settings, status.clone(), insight.clone())?;
     let state = ServiceState::new(service.clone(), addresses.clone());
@@ -180,6 +186,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         state: state.clone(),
         tls,
         insight: insight.clone(),
+        tracer,
     });
     let of_clients = reloader.clone();
     let begin_reload = move |options: &_, done| of_clients.begin(options, done);
@@ -214,6 +221,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         insight,
         slow_log,
         sampling,
+        graphs,
         _control: control,
         _admin: admin,
     })
@@ -246,7 +254,8 @@ fn run_front(front: Front) -> Result<()> {
 
 /// The main thread is the supervisor's. It ends when the front has drained and the workers have left.
 fn run_until_drained(mut started: Started) -> Result<()> {
-    let Started { supervisor, of_supervisor, front, insight, slow_log, sampling, .. } = started;
+    let Started { supervisor, of_supervisor, front, insight, slow_log, sampling, graphs, .. } =
+        started;
     let ended = samovar_supervisor::run(supervisor, of_supervisor, &mut started.hooks)?;
     // After a second signal nobody is left to answer what the front still waits for.
     match ended {
@@ -260,6 +269,9 @@ fn run_until_drained(mut started: Started) -> Result<()> {
             // Then the routes of all that was seen are known.
             if let Some(sampling) = sampling {
                 sampling.finish();
+            }
+            if let Some(graphs) = graphs {
+                graphs.calls.finish();
             }
             slow_log.finish();
             ended

@@ -30,7 +30,7 @@ pub use schema::location::{ErrorPage, Fallback, Location, Redirect};
 pub use schema::notation::duration;
 pub use schema::settings::{
     AccessLog, AccessLogFormat, ClientCertificates, Compat, EarlyHints, Insight, Limits, LogFormat,
-    LogLevel, Otlp, Settings, Timeouts, Tls, TlsVersion, TraceFrom, Workers,
+    LogLevel, Otlp, Profile, Settings, Timeouts, Tls, TlsVersion, TraceFrom, Workers,
 };
 pub use schema::table::needs_restart;
 pub use schema::{names, setting, table};

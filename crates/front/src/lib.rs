@@ -40,6 +40,7 @@ pub use front::Front;
 pub use front::handle::FrontHandle;
 pub use front::sweep::SWEEP;
 pub use request::probe::{ProbeDone, Probed};
+pub use request::traced::{TRACE_COOKIE, trace_signature};
 pub use route::explain::Explained;
 pub use route::private;
 pub use runtime::counters::CountersSnapshot;

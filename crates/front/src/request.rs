@@ -13,6 +13,7 @@ mod interim;
 pub(crate) mod probe;
 mod submit;
 mod told;
+pub(crate) mod traced;
 mod upload;
 mod welcome;
 
@@ -90,7 +91,15 @@ async fn tell(
     };
     let mut entry = RequestLogEntry::begin(&shared.recorder, &parts, &id, client);
     let has_trace = client.trace.is_some();
-    let context = RequestContext { connection, ends, told, setup: &setup, id: &id, claims: &claims, has_trace };
+    let context = RequestContext {
+        connection,
+        ends,
+        told,
+        setup: &setup,
+        id: &id,
+        claims: &claims,
+        has_trace,
+    };
     let answered = match note.doubt {
         Some(doubt) => Err(Failure::BadRequest(doubt)),
         None => answer(&context, &mut parts, body, &mut entry).await,

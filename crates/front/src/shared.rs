@@ -8,6 +8,7 @@ use crate::exchange::shares::Shares;
 use crate::log::Recorder;
 use crate::log::request_id::RequestIds;
 use crate::log::trace::Traces;
+use crate::request::traced::Lots;
 use crate::runtime::clock::Clock;
 use crate::runtime::counters::Counters;
 use crate::runtime::disk::DiskThreads;
@@ -34,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) packing: Rc<Packing>,
     pub(crate) ids: RequestIds,
     pub(crate) traces: Traces,
+    /// Whose call graph is taken down.
+    pub(crate) lots: Lots,
     /// Encoded request heads are made here.
     pub(crate) encoded: RefCell<Vec<u8>>,
     /// Set once: no new connections, none kept alive.
@@ -86,6 +89,7 @@ impl Shared {
             packing: Rc::new(packing),
             ids: RequestIds::new(),
             traces: Traces::default(),
+            lots: Lots::default(),
             encoded: RefCell::new(Vec::with_capacity(8 * 1024)),
             draining: Cell::new(false),
             sweeper: Notify::new(),

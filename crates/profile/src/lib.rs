@@ -10,7 +10,9 @@
 //! | `store.rs` | minutes that are over, in memory or on disk, bounded |
 //! | `question.rs` | what is asked, answered from both |
 //! | `profiles.rs` | the thread that keeps minutes and answers |
+//! | `calls.rs` | call graphs of traced requests, by day and route |
 
+pub mod calls;
 mod profiles;
 mod question;
 mod running;

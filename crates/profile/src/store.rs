@@ -260,7 +260,7 @@ fn prepare(connection: &Connection, limits: StoreLimits) -> rusqlite::Result<()>
 }
 
 /// Whether the file itself is the trouble, not the disk or somebody who holds it.
-fn is_unreadable(error: &rusqlite::Error) -> bool {
+pub(crate) fn is_unreadable(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error_code();
     matches!(error, rusqlite::Error::InvalidQuery)
         || matches!(code, Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt))

@@ -167,6 +167,14 @@ impl WorkerSet {
         })
     }
 
+    /// Whether a worker of the lane waits for a request. A hint.
+    pub(crate) fn has_sleeper(&self, words: usize) -> bool {
+        let both = self.serving.iter().zip(&self.asleep).take(words);
+        both.into_iter().any(|(serving, asleep)| {
+            serving.load(Ordering::Relaxed) & asleep.load(Ordering::Relaxed) != 0
+        })
+    }
+
     /// Whether nobody sleeps.
     #[cfg(loom)]
     pub(crate) fn is_up(&self) -> bool {

@@ -193,7 +193,7 @@ impl FrontEnd {
     /// wakes. Should one request be held up, the next would be too: call [`Self::ring_withheld`] a moment later.
     pub fn ring_workers(&mut self) -> bool {
         let mut withheld = false;
-        for lane in Lane::ALL {
+        for &lane in Lane::ALL {
             if std::mem::take(&mut self.unrung[lane as usize]) {
                 withheld |= self.ring.control().wake_for(lane);
             }
@@ -206,6 +206,12 @@ impl FrontEnd {
         self.ring.control().pace.0.is_brisk(1)
     }
 
+    /// Whether a worker of that lane has nothing to do, and nobody waits for it. A hint.
+    pub fn has_idle(&self, lane: Lane) -> bool {
+        let control = self.ring.control();
+        control.queue(lane).pending() == 0 && control.workers_of(lane).has_sleeper(control.words())
+    }
+
     /// Wakes a worker for each lane that still has requests waiting.
     pub fn ring_withheld(&self) {
         self.ring.control().wake_waiting();
@@ -215,7 +221,7 @@ impl FrontEnd {
     /// one that was woken for it may be stopped.
     pub fn ring_overdue(&self, wait: Duration) {
         let control = self.ring.control();
-        for lane in Lane::SERVING {
+        for &lane in Lane::SERVING {
             if control.queue(lane).pending() == 0 {
                 continue;
             }
@@ -464,7 +470,7 @@ impl FrontEnd {
     /// Once a second or so: mends the queues, queues again what is queued by its word but passed by the queue's head
     /// (only a worker that writes garbage makes either needed), wakes workers, and calls `each` for the slots in use.
     pub fn tick(&mut self, mut each: impl FnMut(SlotIndex)) {
-        for lane in Lane::ALL {
+        for &lane in Lane::ALL {
             self.ring.control().queue(lane).mend(self.tails[lane as usize]);
         }
         for index in 0..self.shadows.len() {

@@ -25,7 +25,7 @@ mod limits {
     /// Entries of a lane's queue: stale ones (withdrawn requests) need room beside the live ones.
     pub(crate) const QUEUE_LEN: usize = 4 * SLOTS_MAX;
     /// Queues of a pool.
-    pub const LANES: usize = 4;
+    pub const LANES: usize = 6;
     /// Up to 4 s.
     pub(crate) const ROLLBACK_BUCKETS: usize = 128;
 }
@@ -67,20 +67,51 @@ pub enum Lane {
     Script = 2,
     /// The same, for workers that are held back.
     ScriptProbe = 3,
+    /// Requests for the front controller whose call graph is taken down.
+    AppTrace = 4,
+    /// The same for any other script.
+    ScriptTrace = 5,
 }
 
 impl Lane {
     /// In the order of their queues.
-    pub(crate) const ALL: [Lane; 4] = [Lane::App, Lane::AppProbe, Lane::Script, Lane::ScriptProbe];
+    pub(crate) const ALL: &[Lane] = if cfg!(loom) {
+        &[Lane::App, Lane::AppProbe]
+    } else {
+        &[
+            Lane::App,
+            Lane::AppProbe,
+            Lane::Script,
+            Lane::ScriptProbe,
+            Lane::AppTrace,
+            Lane::ScriptTrace,
+        ]
+    };
     /// Those that serve clients.
-    pub(crate) const SERVING: [Lane; 2] = [Lane::App, Lane::Script];
+    pub(crate) const SERVING: &[Lane] = if cfg!(loom) {
+        &[Lane::App]
+    } else {
+        &[Lane::App, Lane::Script, Lane::AppTrace, Lane::ScriptTrace]
+    };
+
+    /// Whether its requests are for the front controller.
+    #[must_use]
+    pub fn is_app(self) -> bool {
+        matches!(self, Lane::App | Lane::AppProbe | Lane::AppTrace)
+    }
+
+    /// Where the requests of this lane go whose call graph is taken down.
+    #[must_use]
+    pub fn trace(self) -> Lane {
+        if self.is_app() { Lane::AppTrace } else { Lane::ScriptTrace }
+    }
 
     /// Where a worker of this lane looks while it is held back.
     #[must_use]
     pub fn probe(self) -> Lane {
         match self {
-            Lane::App | Lane::AppProbe => Lane::AppProbe,
-            Lane::Script | Lane::ScriptProbe => Lane::ScriptProbe,
+            Lane::App | Lane::AppProbe | Lane::AppTrace => Lane::AppProbe,
+            Lane::Script | Lane::ScriptProbe | Lane::ScriptTrace => Lane::ScriptProbe,
         }
     }
 }

@@ -78,7 +78,7 @@ impl Control {
 
     /// Wakes a worker for each lane that has requests waiting.
     pub(crate) fn wake_waiting(&self) {
-        for lane in Lane::ALL {
+        for &lane in Lane::ALL {
             if self.queue(lane).pending() > 0 && self.has_turn() {
                 self.wake_worker(lane);
             }
@@ -99,7 +99,7 @@ impl Control {
 
     /// Worker `index` serves `lanes` from now on, and no others: it may be woken for them.
     pub(crate) fn join(&self, index: usize, lanes: &[Lane]) {
-        for lane in Lane::SERVING {
+        for &lane in Lane::SERVING {
             let workers = self.workers_of(lane);
             if lanes.contains(&lane) { workers.join(index) } else { workers.leave(index) }
         }
@@ -107,12 +107,12 @@ impl Control {
 
     /// Worker `index` takes no more. A wake-up that it was given may have been for a request: it passes that on.
     pub(crate) fn retire(&self, index: usize) {
-        for lane in Lane::SERVING {
+        for &lane in Lane::SERVING {
             self.workers_of(lane).leave(index);
         }
         self.end_turn(index);
         publish_before_look();
-        for lane in Lane::SERVING {
+        for &lane in Lane::SERVING {
             if self.queue(lane).pending() > 0 {
                 self.wake_worker(lane);
             }

@@ -69,7 +69,8 @@ impl Callees {
     }
 
     /// The name that the opcode at `opline`, of a function whose opcodes begin at `first`, calls: without its namespace, in
-    /// small letters. `None` where it is not written there, as with calls of a variable. Kept if what lies there `stays`.
+    /// small letters. `None` where it is not written there, as with calls of a variable; empty if that opcode calls nothing.
+    /// Kept if what lies there `stays`.
     pub(crate) fn called(
         &mut self,
         memory: &impl Memory,
@@ -100,6 +101,10 @@ impl Callees {
         if !memory.fill(start, &mut self.copied)? {
             return Ok(None);
         }
+        let last = self.copied.len() - op::BYTES;
+        if !op::RUNS_CODE.contains(&self.copied[last + op::CODE]) {
+            return Ok(Some("".into()));
+        }
         let Some((place, op)) = beginning(&self.copied) else { return Ok(None) };
         let literal = literal(start + place as u64, op);
         let Some(text) = memory.word(literal)? else { return Ok(None) };
@@ -116,8 +121,11 @@ impl Callees {
     }
 }
 
-/// Whether a function of that name may have been called by that of an opcode.
+/// Whether a function of that name may have been called by what an opcode says.
 pub(crate) fn is_called_so(function: &str, called: &str) -> bool {
+    if called.is_empty() {
+        return false;
+    }
     let name = bare(function);
     // Stand-ins: what was called is not what runs.
     let is_other = name.starts_with('{') || name == "__call" || name == "__callstatic";
@@ -199,6 +207,7 @@ mod tests {
         assert!(is_called_so("App\\Basket", "basket") && is_called_so("total", "total"));
         assert!(is_called_so("{closure}", "handle") && is_called_so("__callStatic", "find"));
         assert!(!is_called_so("l104", "l103"));
+        assert!(!is_called_so("l104", "") && !is_called_so("{closure}", ""));
     }
 
     #[test]

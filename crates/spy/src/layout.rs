@@ -157,6 +157,9 @@ pub(crate) mod op {
     pub(crate) const CONSTANT: u8 = 1;
     /// `ZEND_DO_FCALL`, `ZEND_DO_ICALL`, `ZEND_DO_UCALL`, `ZEND_DO_FCALL_BY_NAME`: the same in all versions, as are those below.
     pub(crate) const CALLS: [u8; 4] = [60, 129, 130, 131];
+    /// Those, `ZEND_INCLUDE_OR_EVAL`, and `ZEND_FETCH_OBJ_R`, by which 8.4 runs a property's hook: no other opcode puts a call
+    /// into the stack that is not C's.
+    pub(crate) const RUNS_CODE: [u8; 6] = [60, 129, 130, 131, 73, 82];
     /// `ZEND_INIT_FCALL_BY_NAME`, `INIT_FCALL`, `INIT_NS_FCALL_BY_NAME`, `INIT_METHOD_CALL`, `INIT_STATIC_METHOD_CALL`.
     pub(crate) const BEGINS_NAMED_CALL: [u8; 5] = [59, 61, 69, 112, 113];
     /// Those, `ZEND_NEW`, `INIT_USER_CALL`, `INIT_DYNAMIC_CALL`, and 8.4's `INIT_PARENT_PROPERTY_HOOK_CALL`.

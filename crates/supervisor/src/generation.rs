@@ -83,6 +83,8 @@ pub(crate) struct Generation {
     /// Counts the templates that have served, from 1.
     pub(crate) number: u64,
     pub(crate) settings: Settings,
+    /// Its workers take down call graphs, beside the generation of that number.
+    pub(crate) is_tracer: bool,
     pub(crate) desired: DesiredState,
     pub(crate) workers: Workers,
     pub(crate) consoles: Consoles,
@@ -132,6 +134,7 @@ impl Generation {
                 settings.boot_limit,
                 now,
             ),
+            is_tracer: settings.command.options.traces,
             settings,
             ready: Readiness::Starting,
             started: now,
@@ -549,6 +552,7 @@ impl Generation {
             DesiredState::Hold => Lane::ScriptProbe,
             DesiredState::Retire => return,
         };
+        let lane = if self.is_tracer { lane.trace() } else { lane };
         if self.workers.is_resident() && ground.supervision.queued(lane) > 0 {
             self.tell(Event::ScriptsWait);
         }

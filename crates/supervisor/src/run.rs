@@ -3,6 +3,7 @@
 //! Usually there is one generation; a reload has a second one beside it for a while (`reload`).
 
 mod reload;
+mod tracer;
 
 use crate::consoles::ConsoleSnapshot;
 use crate::end::{Ended, Failed};
@@ -38,6 +39,9 @@ const TURN_LIMIT: Duration = Duration::from_millis(100);
 const LEAVE_LIMIT: Duration = Duration::from_secs(10);
 /// Generations at a time: one serves, one may come, the others finish requests.
 const GENERATIONS_MAX: usize = 8;
+/// Likewise of those that take down call graphs.
+const TRACERS_MAX: usize = 4;
+const PLACES_MAX: usize = GENERATIONS_MAX + TRACERS_MAX;
 
 /// What the supervisor tells its owner; called on the supervisor's thread, must not block.
 pub trait Hooks {
@@ -118,6 +122,7 @@ pub fn run(running: Running, settings: Settings, hooks: &mut impl Hooks) -> Resu
         is_broken: false,
         turns: TurnWatch::default(),
         turns_seen: Instant::now(),
+        tracer_after: Instant::now(),
     };
     supervisor.run(hooks)
 }
@@ -167,6 +172,8 @@ struct Supervisor {
     /// Who was running when that was looked at last, and when.
     turns: TurnWatch,
     turns_seen: Instant,
+    /// Who takes down call graphs has failed: the next begins no sooner.
+    tracer_after: Instant,
 }
 
 impl Supervisor {
@@ -194,6 +201,7 @@ impl Supervisor {
             self.look_at_readiness(hooks);
             self.look_at_awaited();
             self.look_at_coming();
+            self.look_at_tracer();
             self.tell_all(&Event::Tick);
         }
     }
@@ -212,10 +220,11 @@ impl Supervisor {
                 result = generation.turn(&self.ground);
             }
             let generation = &self.generations[at];
-            if desired == DesiredState::Serve && generation.workers.template_restarts() > before {
+            let is_new = generation.workers.template_restarts() > before;
+            if is_new && desired == DesiredState::Serve && !generation.is_tracer {
                 self.count_generation(at);
             }
-            self.survive(desired, result)?;
+            self.survive(at, desired, result)?;
         }
         self.settle_consoles();
         let gone = self.generations.extract_if(.., |generation| generation.has_gone());
@@ -274,12 +283,12 @@ impl Supervisor {
     }
 
     fn wait(&mut self, hooks: &mut impl Hooks) -> Result<(), Failed> {
-        let mut fds = [None; GENERATIONS_MAX + 2];
+        let mut fds = [None; PLACES_MAX + 2];
         for (fd, generation) in fds.iter_mut().zip(&self.generations) {
             *fd = generation.fd();
         }
-        fds[GENERATIONS_MAX] = Some(self.running.signals.as_fd());
-        fds[GENERATIONS_MAX + 1] = Some(self.running.handle.wake.as_fd());
+        fds[PLACES_MAX] = Some(self.running.signals.as_fd());
+        fds[PLACES_MAX + 1] = Some(self.running.handle.wake.as_fd());
         let is_urgent = self.generations.iter().any(Generation::is_urgent);
         let tick = match (self.coming.is_some(), is_urgent) {
             (true, _) => TICK_COMING,
@@ -292,7 +301,7 @@ impl Supervisor {
                 self.read_template(at)?;
             }
         }
-        if readable[GENERATIONS_MAX] {
+        if readable[PLACES_MAX] {
             for signal in self.running.signals.take() {
                 match signal {
                     Signal::Child => self.reap()?,
@@ -302,7 +311,7 @@ impl Supervisor {
                 }
             }
         }
-        if readable[GENERATIONS_MAX + 1] {
+        if readable[PLACES_MAX + 1] {
             os::silence(&self.running.handle.wake);
             self.read_commands();
         }
@@ -312,7 +321,7 @@ impl Supervisor {
     fn read_template(&mut self, at: usize) -> Result<(), Failed> {
         let generation = &mut self.generations[at];
         let (desired, result) = (generation.desired, generation.read_template(&mut self.ground));
-        self.survive(desired, result)
+        self.survive(at, desired, result)
     }
 
     fn stop_requested(&mut self, hooks: &mut impl Hooks) {
@@ -354,9 +363,7 @@ impl Supervisor {
                     self.end_script(run, overrun, request, id);
                 }
                 Command::ScriptsWait => {
-                    let mut generations = self.generations.iter_mut();
-                    if let Some(generation) = generations.find(|p| p.desired == DesiredState::Serve)
-                    {
+                    if let Some(generation) = self.serving_mut() {
                         generation.tell(Event::ScriptsWait);
                     }
                 }
@@ -401,7 +408,7 @@ impl Supervisor {
                 let (desired, result) =
                     (generation.desired, generation.reaped(pid, status, &mut self.ground));
                 is_known |= !matches!(result, Ok(false));
-                self.survive(desired, result.map(|_| ()))?;
+                self.survive(at, desired, result.map(|_| ()))?;
             }
             if !is_known {
                 // Perhaps a worker whose `forked` waits to be looked at.
@@ -459,11 +466,7 @@ impl Supervisor {
 
     /// The first generation is ready when its workers wait, or have had their time.
     fn look_at_readiness(&mut self, hooks: &mut impl Hooks) {
-        let Some(generation) =
-            self.generations.iter_mut().find(|p| p.desired == DesiredState::Serve)
-        else {
-            return;
-        };
+        let Some(generation) = self.serving() else { return };
         if generation.ready != Readiness::TemplateReady {
             return;
         }
@@ -472,7 +475,9 @@ impl Supervisor {
             warn!("the application has not booted in time; requests wait for it");
         }
         if all || late {
-            generation.ready = Readiness::Ready;
+            if let Some(generation) = self.serving_mut() {
+                generation.ready = Readiness::Ready;
+            }
             // Who is told so asks for more at once.
             self.publish();
             hooks.ready();

@@ -2,9 +2,10 @@
 
 use crate::recycle::RecycleLimits;
 use rustix::process::Rlimit;
-use samovar_channel::WorkerOptions;
+use samovar_channel::{GraphEnd, WorkerOptions};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What the supervisor needs to know.
@@ -28,6 +29,30 @@ pub struct Settings {
     pub image_errors: Vec<String>,
     /// Console commands beside HTTP.
     pub consoles: Vec<ConsoleSettings>,
+    /// A template beside this one, whose workers take down call graphs; `None`: there is none.
+    pub tracer: Option<Tracer>,
+}
+
+/// How call graphs are taken down.
+#[derive(Clone, Debug)]
+pub struct Tracer {
+    /// How many workers do so.
+    pub workers: usize,
+    /// Where the graphs go.
+    pub graphs: Arc<GraphEnd>,
+}
+
+impl Settings {
+    /// Those of the template that takes down call graphs beside this one.
+    pub(crate) fn of_tracer(&self) -> Option<Settings> {
+        let Tracer { workers, graphs } = self.tracer.clone()?;
+        let mut settings = Settings { tracer: None, consoles: Vec::new(), ..self.clone() };
+        settings.command.options.traces = true;
+        settings.command.graphs = Some(graphs);
+        settings.workers =
+            WorkerCount { running_max: self.workers.running_max, ..WorkerCount::fixed(workers) };
+        Some(settings)
+    }
 }
 
 /// How many workers, and how many of them run.
@@ -67,6 +92,8 @@ pub struct TemplateCommand {
     pub program: PathBuf,
     /// What PHP's processes are told.
     pub options: WorkerOptions,
+    /// Where call graphs go, if they are taken down.
+    pub graphs: Option<Arc<GraphEnd>>,
     /// Its limit of open files; the server's own is higher.
     pub open_files: Rlimit,
     /// Memory that each of PHP's processes may have for itself, bytes; 0: any.

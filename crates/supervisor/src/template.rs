@@ -38,10 +38,11 @@ impl Template {
             shared: shared.file().as_raw_fd(),
             published: published.region().as_raw_fd(),
             publishing: published.socket().as_raw_fd(),
+            traces: command.graphs.as_ref().map(|graphs| graphs.as_raw_fd()),
             options: command.options.clone(),
         };
         let file = start.seal()?;
-        let inherited = [
+        let mut inherited = vec![
             start.channel,
             start.ring,
             start.bell,
@@ -50,6 +51,7 @@ impl Template {
             start.publishing,
             file.as_raw_fd(),
         ];
+        inherited.extend(start.traces);
         let mut process = Command::new(&command.program);
         process.args(start.arguments(&file));
         for (name, value) in &command.environment {

@@ -58,8 +58,7 @@ impl Oracle {
         let fpm = start_fpm(folder.path(), define);
         let server = format!("unix:{}/fpm.sock", folder.path().display());
         let behind = Behind { server: &server, is_kept: false };
-        let (nginx, address) =
-            start_nginx(folder.path(), root, certificate, locations, &behind);
+        let (nginx, address) = start_nginx(folder.path(), root, certificate, locations, &behind);
         Oracle { _nginx: nginx, fpm, address, folder }
     }
 

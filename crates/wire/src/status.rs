@@ -113,6 +113,12 @@ pub struct FrontStatus {
     pub connections_refused_total: u64,
     /// Requests run again because a worker died.
     pub retries_total: u64,
+    /// Requests whose call graph was to be taken down, and that went to the workers that do so.
+    #[serde(default)]
+    pub traced_total: u64,
+    /// Those that found these workers busy, or not there.
+    #[serde(default)]
+    pub not_traced_total: u64,
     /// Requests that a bug of the server has ended.
     pub panics_total: u64,
     /// Requests that came by FastCGI.

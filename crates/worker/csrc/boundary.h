@@ -134,6 +134,18 @@ const uint8_t *samovar_ledger_close(size_t *len, samovar_ending *ending);
 /* C, called by Rust: the request has waited for its client; this process is no worker any more. */
 void samovar_ledger_client(uint32_t times, uint64_t ns);
 void samovar_ledger_forked(void);
+/* C, called by Rust in a template that traces: a child of it finds out what the instrument costs,
+ * and writes that there; the template adopts it (false: there is nothing). */
+void *samovar_graph_costs_room(void);
+void samovar_graph_calibrate(void *costs);
+bool samovar_graph_adopt(const void *costs);
+/* C, called by Rust in a worker that traces: it becomes one; has taken a request; is about to
+ * finish it: its call graph, `len` bytes that stay until the next is taken; is no worker any more.
+ */
+void samovar_graph_install(void);
+void samovar_graph_open(void);
+const uint8_t *samovar_graph_close(const samovar_head *head, size_t peak_bytes, size_t *len);
+void samovar_graph_forked(void);
 /* C, called by Rust: the waits of the request that begins end the worker's turn; those after it do
  * not (interpose/blocking.c). */
 void samovar_turn_open(void);

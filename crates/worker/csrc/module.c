@@ -8,6 +8,7 @@
 #include "functions/tasks.h"
 #include "functions/timer_object.h"
 #include "functions/wrapped.h"
+#include "graph/graph.h"
 #include "insight/ledger.h"
 #include "model/frankenphp.h"
 #include "model/script.h"
@@ -40,6 +41,9 @@ static PHP_MINIT_FUNCTION(samovar) {
     samovar_timer_object_startup();
     samovar_pinba_startup(module_number);
     samovar_ledger_startup();
+    if (samovar_settings->traces) {
+        samovar_graph_startup();
+    }
     samovar_sapi_minit();
     samovar_sapi_name_varies(); /* Preloading compiles before the first request. */
     return SUCCESS;

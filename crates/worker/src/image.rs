@@ -8,6 +8,7 @@ use crate::life;
 use crate::log;
 use crate::os;
 use crate::shared;
+use crate::tracing;
 use crate::warmup;
 use samovar_channel::{
     Event, Finding, Heard, Image, ImageEnd, ImageMode, ImageOrder, ImageWord, TemplateEnd, WorkerId,
@@ -151,7 +152,8 @@ impl ImageProcess {
         os::close(self.template.as_raw_fd());
         os::close(self.supervisor.as_raw_fd());
         os::unblock_signals();
-        boundary::install(WorkerEnd::new(self.ring.clone(), me.cell, me.life), &[Lane::App]);
+        let lanes = tracing::lanes(&[Lane::App]);
+        boundary::install(WorkerEnd::new(self.ring.clone(), me.cell, me.life), lanes);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::boundary::{self, BootPlace, Outcome};
 use crate::log;
+use crate::tracing;
 use samovar_channel::{Role, WorkerId};
 use samovar_ring::{Lane, LeaveReason, Model, Ring, WorkerEnd, WorkerState};
 use std::time::{Duration, Instant};
@@ -33,7 +34,7 @@ const CALM: Duration = Duration::from_secs(1);
 /// Runs until the server stops.
 pub(crate) fn run(ring: Ring, me: WorkerId, role: Role, mut wish: Wish) {
     let born = Instant::now();
-    let lanes = if role == Role::Script { SCRIPT } else { ANY };
+    let lanes = tracing::lanes(if role == Role::Script { SCRIPT } else { ANY });
     boundary::install(WorkerEnd::new(ring, me.cell, me.life), lanes);
     let mut boot = role == Role::Boot;
     let mut restarts = 0;

@@ -17,6 +17,7 @@ mod php_options;
 mod relinking;
 mod shared;
 mod template;
+mod tracing;
 mod warmup;
 
 use std::process::ExitCode;

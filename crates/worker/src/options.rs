@@ -1,7 +1,7 @@
 //! How `samovar-php` is started: by the supervisor with a sealed memory file, or by a person who asks what it is.
 
 use crate::boundary;
-use samovar_channel::{NoStart, START_FLAG, Start, TemplateEnd, WorkerOptions};
+use samovar_channel::{GraphEnd, NoStart, START_FLAG, Start, TemplateEnd, WorkerOptions};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use thiserror::Error;
@@ -22,6 +22,8 @@ pub(crate) struct Inherited {
     pub(crate) published: OwnedFd,
     /// The socket on which the server is asked to publish.
     pub(crate) publishing: OwnedFd,
+    /// Where call graphs go, if this is a template that traces.
+    pub(crate) traces: Option<GraphEnd>,
     /// The settings of PHP's processes.
     pub(crate) options: WorkerOptions,
 }
@@ -67,7 +69,7 @@ pub(crate) fn parse() -> Result<Invocation, WrongStart> {
 
 fn inherit(file: &OsStr) -> Result<Invocation, WrongStart> {
     let file = file.to_str().and_then(|number| number.parse().ok()).unwrap_or(-1);
-    let Start { parent, channel, ring, bell, shared, published, publishing, options } =
+    let Start { parent, channel, ring, bell, shared, published, publishing, traces, options } =
         Start::read(open(file, START_FLAG)?)?;
     Ok(Invocation::Template(Box::new(Inherited {
         channel: open(channel, "the channel")?.into(),
@@ -77,6 +79,10 @@ fn inherit(file: &OsStr) -> Result<Invocation, WrongStart> {
         shared: open(shared, "the shared memory")?,
         published: open(published, "the published values")?,
         publishing: open(publishing, "the socket of published values")?,
+        traces: traces
+            .map(|fd| open(fd, "the socket of call graphs"))
+            .transpose()?
+            .map(GraphEnd::from),
         options,
     })))
 }

@@ -29,6 +29,8 @@ php_options! { |options, frankenphp_worker|
     log_debug: bool = options.debug_log;
     /// a folder for censuses of what requests leave behind, "" for none
     census: Text = Text::of_path(options.census.as_deref())?.or_empty();
+    /// PHP tells of each call, for call graphs of requests
+    traces: bool = options.traces;
     /// PHP_SAPI
     sapi_name: Text = Text::of(options.sapi_name.as_str())?;
     /// $_SERVER['SERVER_SOFTWARE']

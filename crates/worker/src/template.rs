@@ -14,7 +14,7 @@ use crate::life::{self, Wish};
 use crate::log;
 use crate::options::Inherited;
 use crate::php_options::PhpOptions;
-use crate::{ini, os, relinking, shared, warmup};
+use crate::{ini, os, relinking, shared, tracing, warmup};
 use nix::sys::signalfd::SignalFd;
 use samovar_channel::{
     Boots, ConsoleOrder, Event, Heard, ImageOrder, ImageWord, Order, Role, TemplateEnd,
@@ -35,15 +35,21 @@ const RETRY: Duration = Duration::from_secs(5);
 
 /// Starts PHP and serves the supervisor until it closes the channel.
 pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>> {
-    let Inherited { channel, parent, ring, bell, shared, published, publishing, options } =
+    let Inherited { channel, parent, ring, bell, shared, published, publishing, traces, options } =
         inherited;
     log::use_json(options.json_log);
     os::die_with_parent(parent);
     os::close_on_exec(&channel);
     let kept = [&ring, &bell, &shared, &published, &publishing];
     kept.into_iter().for_each(os::close_on_exec);
-    let fds = kept.map(AsRawFd::as_raw_fd).into_iter().chain([channel.as_raw_fd()]);
-    os::close_others(&fds.collect::<Vec<_>>());
+    let mut fds = kept.map(AsRawFd::as_raw_fd).to_vec();
+    fds.push(channel.as_raw_fd());
+    if let Some(traces) = traces {
+        os::close_on_exec(&traces);
+        fds.push(traces.as_raw_fd());
+        tracing::begin(traces);
+    }
+    os::close_others(&fds);
     os::stdout_to_stderr();
     let ring = Ring::attach(ring, bell)?;
     shared::attach(Shared::attach(shared)?, Region::attach(published)?, publishing);
@@ -65,6 +71,12 @@ pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>
         .into());
     }
     os::reset_rust_signal_handlers();
+    if tracing::is_on() && !tracing::calibrate() {
+        log::write(
+            "PHP Samovar: what tracing costs could not be found out; call graphs are as they are measured",
+            "",
+        );
+    }
     let linking = relinking::relink(options.relink);
     let children = os::block_sigchld()?;
     let workers = HashMap::new();
@@ -186,6 +198,7 @@ impl Template {
         let own = [self.channel.as_raw_fd(), self.children.as_raw_fd()];
         own.into_iter()
             .chain(ring)
+            .chain(tracing::socket().map(AsRawFd::as_raw_fd))
             .chain(image.map(AsRawFd::as_raw_fd))
             .chain(self.outputs_of_others())
             .collect()

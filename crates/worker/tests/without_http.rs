@@ -78,6 +78,7 @@ impl Bench {
             shared: shared.file().as_raw_fd(),
             published: published.region().as_raw_fd(),
             publishing: published.socket().as_raw_fd(),
+            traces: None,
             options: options(&folder, &file),
         };
         let sealed = start.seal().unwrap();

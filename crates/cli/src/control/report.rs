@@ -5,6 +5,7 @@ use crate::sampling::Sampling;
 use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Shed};
 use samovar_insight::{Costs, Insight};
 use samovar_log::Log;
+use samovar_profile::calls::Calls;
 use samovar_published::Publishing;
 use samovar_ring::{DesiredState, WorkerState};
 use samovar_shared::Shared;
@@ -33,6 +34,8 @@ pub(crate) struct StatusSources {
     pub(crate) slow_log: Option<Log>,
     pub(crate) insight: Option<Arc<Insight>>,
     pub(crate) sampling: Option<Arc<Sampling>>,
+    /// Of traced requests, if any are.
+    pub(crate) calls: Option<Arc<Calls>>,
 }
 
 /// How the server is now.
@@ -117,6 +120,8 @@ fn front_status(front: &CountersSnapshot) -> FrontStatus {
             .collect(),
         connections_refused_total: front.connections_refused_total,
         retries_total: front.retries_total,
+        traced_total: front.traced_total,
+        not_traced_total: front.not_traced_total,
         panics_total: front.panics_total,
         fastcgi_requests_total: front.fastcgi_requests_total,
         fastcgi_aborted_total: front.fastcgi_aborted_total,

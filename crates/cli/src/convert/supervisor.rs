@@ -7,7 +7,7 @@ use rustix::process::Rlimit;
 use samovar_channel::{Boots, WorkerOptions};
 use samovar_config::{Compat, ConsoleCommand, LogFormat, LogLevel, Settings, Workers};
 use samovar_supervisor::identity::Identity;
-use samovar_supervisor::{RecycleLimits, TemplateCommand, WorkerCount};
+use samovar_supervisor::{RecycleLimits, TemplateCommand, Tracer, WorkerCount};
 use std::path::PathBuf;
 
 /// What PHP's processes do not share with this one.
@@ -21,11 +21,13 @@ pub(crate) fn supervisor_settings(
     program: PathBuf,
     open_files: Rlimit,
     environment: Vec<(String, Option<String>)>,
+    tracer: Option<Tracer>,
 ) -> samovar_supervisor::Settings {
     samovar_supervisor::Settings {
         command: TemplateCommand {
             program,
             options: worker_options(settings),
+            graphs: None,
             open_files,
             memory_ceiling: settings.limits.memory_ceiling,
             no_new_privileges: settings.no_new_privileges,
@@ -39,6 +41,7 @@ pub(crate) fn supervisor_settings(
         },
         image_errors: settings.image_errors.clone(),
         consoles: settings.consoles.iter().map(console_command).collect(),
+        tracer,
         boot_limit: settings.timeouts.boot,
         drain_limit: settings.timeouts.drain,
         after_limit: settings.timeouts.after,
@@ -70,6 +73,7 @@ fn worker_options(settings: &Settings) -> WorkerOptions {
         task_stack_bytes: settings.limits.task_stack_bytes,
         rollback_every: settings.rollback_every,
         census: companion::census(),
+        traces: false,
         frankenphp: settings.compat == Compat::FrankenPhp,
         php_ini: settings.php_ini.clone(),
         define: settings.php.clone(),

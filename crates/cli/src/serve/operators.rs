@@ -189,11 +189,17 @@ const METRICS: &[ServerMetric] = &[
     ("samovar_fastcgi_requests", Kind::Counter, "Requests that came by FastCGI.", |s| {
         count(s.front.fastcgi_requests_total)
     }),
+    ("samovar_fastcgi_aborted", Kind::Counter, "Requests that a web server took back.", |s| {
+        count(s.front.fastcgi_aborted_total)
+    }),
+    ("samovar_traced", Kind::Counter, "Requests whose call graph was taken down.", |s| {
+        count(s.front.traced_total)
+    }),
     (
-        "samovar_fastcgi_aborted",
+        "samovar_not_traced",
         Kind::Counter,
-        "Requests that a web server took back.",
-        |s| count(s.front.fastcgi_aborted_total),
+        "Requests that found who takes down call graphs busy.",
+        |s| count(s.front.not_traced_total),
     ),
     ("samovar_panics", Kind::Counter, "Requests that a bug of the server has ended.", |s| {
         count(s.front.panics_total)

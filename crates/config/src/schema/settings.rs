@@ -327,7 +327,23 @@ pub struct Profile {
     pub bytes_max: u64,
     /// Most days of it.
     pub days_max: usize,
+    /// How many requests have their call graph taken down, of a million.
+    pub trace_ppm: u32,
+    /// Patterns of the paths of which that is so; none: of all.
+    pub trace_paths: Vec<String>,
+    /// With what a request is signed that is to be traced.
+    pub trace_key: Option<String>,
+    /// Workers that take down call graphs.
+    pub trace_workers: usize,
 }
+}
+
+impl Profile {
+    /// Whether there are workers that take down call graphs.
+    #[must_use]
+    pub fn traces(&self) -> bool {
+        self.trace_ppm > 0 || self.trace_key.is_some()
+    }
 }
 
 sheet! {

@@ -3,8 +3,8 @@
 //! `record` are the bytes, `protocol` what they mean, `told` makes a request of parameters (`script` which file they name),
 //! `pipe` carries the body, `out` what goes back. This file lets all of that go on: one request at a time.
 
-pub(crate) mod pipe;
 mod out;
+pub(crate) mod pipe;
 mod protocol;
 mod record;
 mod script;
@@ -59,7 +59,9 @@ where
         let (told, headers) = match read {
             Some(Ok(Some(found))) => found,
             Some(Err(_)) => return report(state, Hostile::Params),
-            None | Some(Ok(None)) => (Told { is_too_large: true, ..Told::default() }, <_>::default()),
+            None | Some(Ok(None)) => {
+                (Told { is_too_large: true, ..Told::default() }, <_>::default())
+            }
         };
         state.shared.counters.fastcgi_requests.add(1);
         let (pipe, stdin) = pipe(told.body_bytes());

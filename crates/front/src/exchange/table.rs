@@ -160,6 +160,11 @@ impl Exchanges {
         self.front.in_use() > 0 && self.supervision.queued(Lane::Script) > 0
     }
 
+    /// Whether a worker of that lane has nothing to do.
+    pub(crate) fn has_idle(&self, lane: Lane) -> bool {
+        self.front.has_idle(lane)
+    }
+
     /// Slots that are not free.
     pub(crate) fn in_use(&self) -> usize {
         self.front.in_use()

@@ -124,7 +124,7 @@ impl ScriptRequest<'_> {
 }
 
 pub(super) fn flags(lane: Lane, is_https: bool, has_ledger: bool) -> u32 {
-    let app = if lane == Lane::App { FLAG_APP } else { 0 };
+    let app = if lane.is_app() { FLAG_APP } else { 0 };
     let https = if is_https { FLAG_HTTPS } else { 0 };
     let ledger = if has_ledger { FLAG_LEDGER } else { 0 };
     app | https | ledger

@@ -186,7 +186,7 @@ fn head<'a>(setup: &'a Setup, script: &'a Script, target: &'a str) -> RequestHea
         remote_addr: ADDRESS,
         request_id: REQUEST_ID,
         server_port: 80,
-        flags: if script.lane == Lane::App { FLAG_APP } else { 0 },
+        flags: if script.lane.is_app() { FLAG_APP } else { 0 },
         ..RequestHead::default()
     }
 }

@@ -5,6 +5,7 @@
 
 use super::context::ScriptRequest;
 use super::interim;
+use super::traced;
 use super::upload::{self, Upload};
 use crate::answer::error_page::Failure;
 use crate::exchange::admission::Places;
@@ -33,7 +34,7 @@ pub(super) async fn submit(
     loop {
         let held = if attempts == 0 { admit(request)? } else { None };
         let upload = upload.take().unwrap_or(Upload::None);
-        let exchange = queue(request, upload, held).await?;
+        let exchange = queue(request, upload, held, attempts == 0).await?;
         let mut run = Run { exchange: Some(exchange), entry };
         match run.answer(request, is_head_only).await {
             Ok(answer) => {
@@ -119,6 +120,7 @@ async fn queue(
     request: &ScriptRequest<'_>,
     upload: Upload,
     held: Option<Held>,
+    may_trace: bool,
 ) -> Result<Exchange, Failure> {
     let shared = request.shared();
     let filling = shared.exchanges.borrow_mut().fill();
@@ -126,7 +128,7 @@ async fn queue(
         Some(filling) => filling,
         None => wait_for_slot(shared).await?,
     };
-    let exchange = fill(request, filling, &upload, held)?;
+    let exchange = fill(request, filling, &upload, held, may_trace)?;
     if matches!(upload, Upload::Spooled(..) | Upload::Live(..)) {
         upload::pump(shared, upload, exchange.feed());
     }
@@ -145,6 +147,7 @@ fn fill(
     filling: Filling,
     upload: &Upload,
     held: Option<Held>,
+    may_trace: bool,
 ) -> Result<Exchange, Failure> {
     let shared = request.shared();
     let mut encoded = shared.encoded.borrow_mut();
@@ -165,7 +168,7 @@ fn fill(
         exchanges.give_up(filling);
         return Err(Failure::Internal);
     }
-    let lane = request.script.lane;
+    let lane = if may_trace { traced::lane(request, &exchanges) } else { request.script.lane };
     let terms = request.script.terms;
     let extended = request.context.setup.settings.timeouts.extended;
     let submitted = exchanges.submit(filling, Order { lane, terms, extended, held });

@@ -11,6 +11,8 @@ pub(crate) struct Terms {
     pub(crate) time: Option<Duration>,
     /// Others are refused before it.
     pub(crate) is_priority: bool,
+    /// It counts for `profile.trace`.
+    pub(crate) may_trace: bool,
 }
 
 /// Patterns of paths and what holds there.
@@ -19,6 +21,8 @@ pub(crate) struct TermsOfPaths {
     /// The longest first.
     times: Vec<(Vec<u8>, Duration)>,
     priority: Vec<Vec<u8>>,
+    /// None: all.
+    traced: Vec<Vec<u8>>,
 }
 
 impl TermsOfPaths {
@@ -29,14 +33,18 @@ impl TermsOfPaths {
         times.sort_by_key(|(pattern, _)| std::cmp::Reverse(pattern.len()));
         let priority = settings.limits.priority_paths.iter();
         let priority = priority.map(|pattern| pattern.clone().into_bytes()).collect();
-        TermsOfPaths { times, priority }
+        let traced = settings.profile.trace_paths.iter();
+        let traced = traced.map(|pattern| pattern.clone().into_bytes()).collect();
+        TermsOfPaths { times, priority, traced }
     }
 
     /// What holds for `path`, which is decoded and normal.
     pub(crate) fn of(&self, path: &[u8]) -> Terms {
         let time = self.times.iter().find(|(pattern, _)| glob(pattern, path));
         let is_priority = self.priority.iter().any(|pattern| glob(pattern, path));
-        Terms { time: time.map(|(_, time)| *time), is_priority }
+        let may_trace =
+            self.traced.is_empty() || self.traced.iter().any(|pattern| glob(pattern, path));
+        Terms { time: time.map(|(_, time)| *time), is_priority, may_trace }
     }
 }
 
@@ -54,6 +62,7 @@ mod tests {
             settings.timeouts.path.insert(pattern.to_owned(), Duration::from_secs(seconds));
         }
         settings.limits.priority_paths.push("/export*".to_owned());
+        settings.profile.trace_paths.push("/ex*".to_owned());
         let terms = TermsOfPaths::new(&settings);
         for (path, seconds) in [
             ("/", 5),
@@ -67,9 +76,11 @@ mod tests {
             ("/EXPORT/a", 5),
         ] {
             let is_priority = path.starts_with("/export");
-            let expected = Terms { time: Some(Duration::from_secs(seconds)), is_priority };
+            let may_trace = path.starts_with("/ex");
+            let expected =
+                Terms { time: Some(Duration::from_secs(seconds)), is_priority, may_trace };
             assert_eq!(terms.of(path.as_bytes()), expected, "{path}");
         }
-        assert_eq!(TermsOfPaths::default().of(b"/"), Terms::default());
+        assert_eq!(TermsOfPaths::default().of(b"/"), Terms { may_trace: true, ..Terms::default() });
     }
 }

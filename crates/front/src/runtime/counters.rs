@@ -33,6 +33,8 @@ pub(crate) struct Counters {
     pub(crate) queue_depth: Count,
     pub(crate) slots_in_use: Count,
     pub(crate) retries: Count,
+    pub(crate) traced: Count,
+    pub(crate) not_traced: Count,
     pub(crate) connections: Count,
     pub(crate) connections_accepted: Count,
     pub(crate) responses_5xx: Count,
@@ -65,6 +67,10 @@ pub struct CountersSnapshot {
     pub slots_in_use: u64,
     /// Requests run again because their worker died.
     pub retries_total: u64,
+    /// Requests that went to workers that take down call graphs.
+    pub traced_total: u64,
+    /// Requests that were to, and found those workers busy, or not there.
+    pub not_traced_total: u64,
     /// Open connections.
     pub connections: u64,
     /// Connections ever accepted.
@@ -107,6 +113,8 @@ impl Counters {
             queue_depth: self.queue_depth.get(),
             slots_in_use: self.slots_in_use.get(),
             retries_total: self.retries.get(),
+            traced_total: self.traced.get(),
+            not_traced_total: self.not_traced.get(),
             connections: self.connections.get(),
             connections_total: self.connections_accepted.get(),
             responses_5xx_total: self.responses_5xx.get(),

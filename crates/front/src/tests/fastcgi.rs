@@ -88,7 +88,7 @@ impl Client {
         (content.len() == length).then_some((kind, u16::from(high) << 8 | u16::from(low), content))
     }
 
-    fn answer(&mut self, id: u16) -> Answer {
+    fn fastcgi_answer(&mut self, id: u16) -> Answer {
         let mut answer = Answer::default();
         while let Some((kind, of, content)) = self.record() {
             assert_eq!(of, id, "kind {kind}");
@@ -113,12 +113,12 @@ fn a_request_and_what_php_is_told() {
             .map(|name| job.variables.get(name).cloned().unwrap_or_default());
         let (host, proxy) = (job.headers.get("host").cloned(), job.headers.contains_key("proxy"));
         let text = format!("{told:?} {host:?} {proxy} {} {}", job.field("target"), job.flags);
-        job.answer(&text)
+        job.fastcgi_answer(&text)
     });
     let further = [("REQUEST_URI", "/a%20b?c"), ("APP_ENV", "prod"), ("HTTP_PROXY", "evil")];
     let mut client = server.client();
     client.send(&server.request(1, false, "/index.php", &further));
-    let answer = client.answer(1);
+    let answer = client.fastcgi_answer(1);
     assert_eq!(answer.ended, Some(0), "{answer:?}");
     let (head, body) = answer.out.split_once("\r\n\r\n").expect("a head");
     assert!(head.contains("content-type: text/plain") && !head.contains("Status:"), "{head}");
@@ -134,7 +134,7 @@ fn a_request_and_what_php_is_told() {
 fn a_connection_is_kept_for_further_requests() {
     let server = Server::fastcgi(|_| {}).work(|job| {
         let name = job.field("script_name");
-        job.answer(&name)
+        job.fastcgi_answer(&name)
     });
     let mut client = server.client();
     for round in 0..20 {
@@ -143,7 +143,7 @@ fn a_connection_is_kept_for_further_requests() {
         for piece in server.request(7, true, name, &[]).chunks(if round == 3 { 1 } else { 5000 }) {
             client.send(piece);
         }
-        let answer = client.answer(7);
+        let answer = client.fastcgi_answer(7);
         assert!(answer.out.ends_with(&format!("\r\n\r\n{name}")), "{answer:?}");
     }
     assert_eq!(server.handle.counters().connections_total, 1);
@@ -154,7 +154,7 @@ fn bodies_of_any_length_arrive_whole() {
     let server = Server::fastcgi(|_| {}).work(|job| match job.body() {
         Some(body) => {
             let sum: u64 = body.iter().map(|b| u64::from(*b)).sum();
-            job.answer(&format!("{} {sum}", body.len()))
+            job.fastcgi_answer(&format!("{} {sum}", body.len()))
         }
         None => After::Die,
     });
@@ -170,20 +170,20 @@ fn bodies_of_any_length_arrive_whole() {
         }
         client.send(&record(STDIN, 1, b""));
         let sum: u64 = body.iter().map(|b| u64::from(*b)).sum();
-        let answer = client.answer(1);
+        let answer = client.fastcgi_answer(1);
         assert!(answer.out.ends_with(&format!("\r\n\r\n{length} {sum}")), "{answer:?}");
     }
 }
 
 #[test]
 fn a_body_that_is_shorter_than_it_says_is_refused() {
-    let server = Server::fastcgi(|_| {}).work(|job| job.answer("never"));
+    let server = Server::fastcgi(|_| {}).work(|job| job.fastcgi_answer("never"));
     let mut client = server.client();
     let further = [("REQUEST_METHOD", "POST"), ("CONTENT_LENGTH", "10")];
     let told = record(PARAMS, 1, &server.told("/index.php", &further));
     let body = [record(STDIN, 1, b"short"), record(STDIN, 1, b"")].concat();
     client.send(&[begin(1, true), told, record(PARAMS, 1, b""), body].concat());
-    let answer = client.answer(1);
+    let answer = client.fastcgi_answer(1);
     assert!(answer.out.starts_with("Status: 400 Bad Request\r\n"), "{answer:?}");
 }
 
@@ -210,18 +210,19 @@ fn long_answers_come_whole_and_broken_ones_do_not_look_whole() {
     let at = memchr::memmem::find(&body, b"\r\n\r\n").expect("a head") + 4;
     assert!(body[at..] == pattern(1_000_000)[..], "{} bytes", body.len() - at);
     client.send(&server.request(1, true, "/index.php", &[("QUERY_STRING", "die")]));
-    assert_eq!(client.answer(1).ended, None, "no end is told of half an answer");
+    assert_eq!(client.fastcgi_answer(1).ended, None, "no end is told of half an answer");
 }
 
 #[test]
 fn what_is_no_script_here_is_refused() {
-    let server = Server::fastcgi(|_| {}).work(|job| job.answer("ran"));
+    let server = Server::fastcgi(|_| {}).work(|job| job.fastcgi_answer("ran"));
     server.file("picture.png", b"no true picture");
     server.file(".secret/a.php", b"<?php");
     let outside = tempfile::tempdir().unwrap();
     std::fs::write(outside.path().join("a.php"), "<?php").unwrap();
     let elsewhere = outside.path().join("a.php").display().to_string();
-    let sneaky = format!("{}/../{}", server.root.path().display(), elsewhere.trim_start_matches('/'));
+    let sneaky =
+        format!("{}/../{}", server.root.path().display(), elsewhere.trim_start_matches('/'));
     let mut client = server.client();
     for (name, filename, status) in [
         ("/missing.php", None, "Status: 404 "),
@@ -236,12 +237,16 @@ fn what_is_no_script_here_is_refused() {
     ] {
         let further: Vec<_> = filename.map(|name| ("SCRIPT_FILENAME", name)).into_iter().collect();
         client.send(&server.request(1, true, name, &further));
-        let answer = client.answer(1);
+        let answer = client.fastcgi_answer(1);
         assert!(answer.out.starts_with(status), "{name} {filename:?}: {answer:?}");
-        assert_eq!(answer.err.contains("Primary script unknown"), status.contains("404"), "{answer:?}");
+        assert_eq!(
+            answer.err.contains("Primary script unknown"),
+            status.contains("404"),
+            "{answer:?}"
+        );
     }
     client.send(&server.request(1, true, "/index.php", &[]));
-    assert!(client.answer(1).out.ends_with("\r\n\r\nran"));
+    assert!(client.fastcgi_answer(1).out.ends_with("\r\n\r\nran"));
 }
 
 #[test]
@@ -254,22 +259,22 @@ fn a_request_that_is_taken_back_ends_and_the_connection_goes_on() {
             until("the client has gone", || !(worker.write(&[b'x'; 70_000]) && worker.flush()));
             return After::Finish;
         }
-        job.answer("next")
+        job.fastcgi_answer("next")
     });
     let mut client = server.client();
     client.send(&server.request(1, true, "/index.php", &[("QUERY_STRING", "wait")]));
     heard.recv_timeout(WATCHDOG).unwrap();
     client.send(&record(ABORT, 1, b""));
-    assert_eq!(client.answer(1).ended, Some(0));
+    assert_eq!(client.fastcgi_answer(1).ended, Some(0));
     client.send(&server.request(2, true, "/index.php", &[]));
-    assert!(client.answer(2).out.ends_with("next"));
+    assert!(client.fastcgi_answer(2).out.ends_with("next"));
     assert_eq!(server.handle.counters().fastcgi_aborted_total, 1);
     // And by going away.
     client.send(&server.request(2, true, "/index.php", &[("QUERY_STRING", "wait")]));
     drop(client);
     let mut other = server.client();
     other.send(&server.request(1, true, "/index.php", &[]));
-    assert!(other.answer(1).out.ends_with("next"), "the worker is free again");
+    assert!(other.fastcgi_answer(1).out.ends_with("next"), "the worker is free again");
 }
 
 #[test]
@@ -278,14 +283,17 @@ fn a_second_request_meanwhile_is_told_to_come_alone() {
     let gate = Mutex::new(gate);
     let server = Server::fastcgi(|_| {}).work(move |job| {
         gate.lock().unwrap().recv_timeout(WATCHDOG).unwrap();
-        job.answer("one")
+        job.fastcgi_answer("one")
     });
     let mut client = server.client();
-    client.send(&[server.request(1, true, "/index.php", &[]), server.request(2, true, "/index.php", &[])].concat());
+    client.send(
+        &[server.request(1, true, "/index.php", &[]), server.request(2, true, "/index.php", &[])]
+            .concat(),
+    );
     let (kind, id, content) = client.record().expect("a record");
     assert_eq!((kind, id, content[4]), (END, 2, 1));
     go.send(()).unwrap();
-    assert!(client.answer(1).out.ends_with("one"));
+    assert!(client.fastcgi_answer(1).out.ends_with("one"));
     assert_eq!(server.handle.counters().requests_total, 1);
 }
 
@@ -313,7 +321,8 @@ fn hostile_bytes_close_the_connection_and_are_counted() {
 
 #[test]
 fn parameters_have_limits() {
-    let server = Server::fastcgi(|o| o.fastcgi.params_max = 32).work(|job| job.answer("ok"));
+    let server =
+        Server::fastcgi(|o| o.fastcgi.params_max = 32).work(|job| job.fastcgi_answer("ok"));
     let long = "x".repeat(60_000);
     let names: Vec<_> = (0..40).map(|n| format!("HTTP_X_{n}")).collect();
     let many: Vec<_> = names.iter().map(|name| (name.as_str(), "1")).collect();
@@ -325,10 +334,13 @@ fn parameters_have_limits() {
             client.send(&record(PARAMS, 1, piece));
         }
         client.send(&[record(PARAMS, 1, b""), record(STDIN, 1, b"")].concat());
-        let answer = client.answer(1);
+        let answer = client.fastcgi_answer(1);
         assert!(answer.out.starts_with("Status: 431 "), "{}", answer.out);
         client.send(&server.request(1, true, "/index.php", &[]));
-        assert!(client.answer(1).out.ends_with("ok"), "the next request is none the worse for it");
+        assert!(
+            client.fastcgi_answer(1).out.ends_with("ok"),
+            "the next request is none the worse for it"
+        );
     }
 }
 
@@ -338,11 +350,11 @@ fn a_get_whose_worker_dies_is_run_again() {
     let server = Server::fastcgi(|_| {}).work(move |job| {
         let mut runs = runs.lock().unwrap();
         *runs += 1;
-        if *runs == 1 { After::Die } else { job.answer("second") }
+        if *runs == 1 { After::Die } else { job.fastcgi_answer("second") }
     });
     let mut client = server.client();
     client.send(&server.request(1, false, "/index.php", &[]));
-    assert!(client.answer(1).out.ends_with("second"));
+    assert!(client.fastcgi_answer(1).out.ends_with("second"));
     assert_eq!(server.handle.counters().retries_total, 1);
 }
 
@@ -354,7 +366,7 @@ fn a_drain_answers_what_has_begun_and_closes_what_is_kept() {
     let mut server = Server::fastcgi(|_| {}).work(move |job| {
         told.send(()).unwrap();
         gate.lock().unwrap().recv_timeout(WATCHDOG).unwrap();
-        job.answer("done")
+        job.fastcgi_answer("done")
     });
     let (mut idle, mut busy) = (server.client(), server.client());
     busy.send(&server.request(1, true, "/index.php", &[]));
@@ -362,7 +374,7 @@ fn a_drain_answers_what_has_begun_and_closes_what_is_kept() {
     server.handle.drain();
     assert_eq!(idle.rest(), "");
     go.send(()).unwrap();
-    assert!(busy.answer(1).out.ends_with("done"));
+    assert!(busy.fastcgi_answer(1).out.ends_with("done"));
     assert_eq!(busy.rest(), "");
     server.stop();
 }

@@ -55,6 +55,7 @@ impl Bench {
             command: TemplateCommand {
                 program: "/nonexistent".into(),
                 options: WorkerOptions::bare("/".into()),
+                graphs: None,
                 open_files: Rlimit { current: None, maximum: None },
                 memory_ceiling: 0,
                 no_new_privileges: false,
@@ -67,6 +68,7 @@ impl Bench {
             watchdog_limit: Duration::ZERO,
             image_errors: vec!["tls".into()],
             consoles,
+            tracer: None,
         };
         let lives = ground.lives.clone();
         let mut generation =

@@ -63,12 +63,12 @@ impl Supervisor {
             Some("the server is stopping")
         } else if self.coming.is_some() || self.awaited.is_some() {
             Some("another reload has not ended yet")
-        } else if is_full && self.generations.len() == 1 {
+        } else if is_full && self.serving_generations() == 1 {
             Some(
                 "there is no room for a worker more: all cells of the ring are in use\n\
                  hint: restart the server with fewer `workers`",
             )
-        } else if is_full || self.generations.len() >= GENERATIONS_MAX {
+        } else if is_full || self.serving_generations() >= GENERATIONS_MAX {
             Some(
                 "workers of earlier generations are still busy with their requests\n\
                  hint: `timeouts.drain` says for how long they may be",
@@ -176,7 +176,8 @@ impl Supervisor {
     fn promote(&mut self, at: usize) {
         self.count_generation(at);
         let number = self.number;
-        let old = self.generations.iter().position(|p| p.desired == DesiredState::Serve);
+        let old =
+            self.generations.iter().position(|p| p.desired == DesiredState::Serve && !p.is_tracer);
         self.generations[at].serve(&self.ground);
         if let Some(old) = old {
             let end = self.generations[at].drain_end();
@@ -205,9 +206,16 @@ impl Supervisor {
     /// What ends a server that has just been started only ends a reload.
     pub(super) fn survive(
         &mut self,
+        at: usize,
         desired: DesiredState,
         result: Result<(), Failed>,
     ) -> Result<(), Failed> {
+        if self.generations[at].is_tracer {
+            if let Err(failed) = result {
+                self.give_up_tracer(at, &failed);
+            }
+            return Ok(());
+        }
         match (desired, result) {
             (DesiredState::Serve, result) => result,
             (DesiredState::Hold, Err(failed)) => {
@@ -223,6 +231,14 @@ impl Supervisor {
     }
 
     pub(super) fn serving(&self) -> Option<&Generation> {
-        self.generations.iter().find(|generation| generation.desired == DesiredState::Serve)
+        self.generations.iter().find(|g| g.desired == DesiredState::Serve && !g.is_tracer)
+    }
+
+    pub(super) fn serving_mut(&mut self) -> Option<&mut Generation> {
+        self.generations.iter_mut().find(|g| g.desired == DesiredState::Serve && !g.is_tracer)
+    }
+
+    fn serving_generations(&self) -> usize {
+        self.generations.iter().filter(|generation| !generation.is_tracer).count()
     }
 }

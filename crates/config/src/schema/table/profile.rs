@@ -3,6 +3,7 @@
 use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
 
 use super::row::{self, count};
+use crate::schema::notation;
 
 /// What its settings have in common: they count at the start.
 const PLAIN: Setting = Setting { group: Group::Profile, ..row::PLAIN };
@@ -47,4 +48,84 @@ pub(super) const SETTINGS: &[Setting] = &[
         on_reload: OnReload::Kept(|old, new| old.profile.bytes_max != new.profile.bytes_max),
         ..PLAIN
     },
+    Setting {
+        key: "profile.trace",
+        flag: "profile-trace",
+        value: "SHARE",
+        kind: Kind::Text {
+            allowed: "a share such as `1/1000` or `0.1%`, or `0`",
+            set: |settings, text, _| part(text).map(|ppm| settings.profile.trace_ppm = ppm),
+        },
+        default: Preset::Text("0"),
+        doc: "How many requests have their call graph taken down: who calls what, how often, for how long",
+        long: "By workers of their own, which run beside the others from a second template with PHP's observer \
+               on; the others pay nothing. A request that finds them busy is not traced. `samovar calls` and the \
+               dashboard show the graphs.",
+        on_reload: OnReload::Kept(|old, new| old.profile.trace_ppm != new.profile.trace_ppm),
+        ..PLAIN
+    },
+    Setting {
+        key: "profile.trace_paths",
+        flag: "profile-trace-paths",
+        value: "PATTERN",
+        kind: Kind::List {
+            allowed: "patterns of paths, such as `/basket/*`",
+            clear: |settings| settings.profile.trace_paths.clear(),
+            push: |settings, text| {
+                let is_pattern = notation::path_pattern(text);
+                is_pattern.then(|| settings.profile.trace_paths.push(text.to_owned()))
+            },
+        },
+        default: Preset::Derived("all paths"),
+        doc: "Paths whose requests `profile.trace` counts; can be given several times",
+        long: "",
+        on_reload: OnReload::Kept(|old, new| old.profile.trace_paths != new.profile.trace_paths),
+        ..PLAIN
+    },
+    Setting {
+        key: "profile.trace_key",
+        flag: "profile-trace-key",
+        value: "TEXT",
+        kind: Kind::Text {
+            allowed: "a text of at least 16 characters",
+            set: |settings, text, _| {
+                let is_long = text.chars().count() >= 16;
+                is_long.then(|| settings.profile.trace_key = Some(text.to_owned()))
+            },
+        },
+        default: Preset::Derived("none: no request can ask for it"),
+        doc: "Key of the signature by which a request asks for its call graph",
+        long: "In the header `X-Samovar-Trace` or the cookie `samovar_trace`; `samovar calls --sign` makes one.",
+        on_reload: OnReload::Kept(|old, new| old.profile.trace_key != new.profile.trace_key),
+        ..PLAIN
+    },
+    Setting {
+        key: "profile.trace_workers",
+        flag: "profile-trace-workers",
+        value: "N",
+        kind: count(1, 64, |settings| &mut settings.profile.trace_workers),
+        default: Preset::Text("1"),
+        doc: "Workers that take down call graphs, where `profile.trace` or `profile.trace_key` is set",
+        long: "",
+        on_reload: OnReload::Kept(|old, new| {
+            old.profile.trace_workers != new.profile.trace_workers
+        }),
+        ..PLAIN
+    },
 ];
+
+/// Parts of a million: `1/1000`, `0.1%`, `0`.
+fn part(text: &str) -> Option<u32> {
+    if text == "0" {
+        return Some(0);
+    }
+    if let Some((of, all)) = text.split_once('/') {
+        let (of, all): (u64, u64) = (of.trim().parse().ok()?, all.trim().parse().ok()?);
+        let ppm = (0 < of && of <= all).then(|| (of as f64 / all as f64 * 1e6).round())?;
+        // Less than one of a million is none, which somebody would look for in vain.
+        return (ppm >= 1.0).then_some(ppm as u32);
+    }
+    let percent: f64 = text.strip_suffix('%')?.trim().parse().ok()?;
+    let ppm = (percent * 1e4).round();
+    ((0.0..=100.0).contains(&percent) && (ppm >= 1.0 || percent == 0.0)).then_some(ppm as u32)
+}

@@ -54,7 +54,10 @@ impl Told {
 }
 
 /// Reads the parameters of one request. Err: they are none. `None`: there are too many.
-pub(super) fn read(params: Bytes, params_max: usize) -> Result<Option<(Told, HeaderMap)>, Unpaired> {
+pub(super) fn read(
+    params: Bytes,
+    params_max: usize,
+) -> Result<Option<(Told, HeaderMap)>, Unpaired> {
     let pairs = match pairs(params, params_max) {
         Ok(pairs) => pairs,
         Err(Unpaired::TooMany) => return Ok(None),
@@ -91,7 +94,8 @@ impl Told {
 
     /// The length of the body; `None`: it is not known. Methods that have none mostly do not say so.
     pub(super) fn body_bytes(&self) -> Option<u64> {
-        let is_bodiless = || matches!(self.get("REQUEST_METHOD"), Some(b"GET" | b"HEAD" | b"OPTIONS"));
+        let is_bodiless =
+            || matches!(self.get("REQUEST_METHOD"), Some(b"GET" | b"HEAD" | b"OPTIONS"));
         self.number("CONTENT_LENGTH").or_else(|| is_bodiless().then_some(0))
     }
 }

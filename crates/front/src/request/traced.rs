@@ -1,0 +1,159 @@
+//! submit: which requests go to the workers that take down call graphs.
+//!
+//! A share of them, drawn by lot, or whoever asks for it with a signature. Nobody waits for it: where those workers are busy, or
+//! there are none, the request goes where all go. A signature is `EXPIRES-MAC`: seconds since 1970, and the HMAC-SHA256 (RFC
+//! 2104) of `samovar-trace EXPIRES` in hexadecimal digits.
+
+use super::context::ScriptRequest;
+use crate::exchange::Exchanges;
+use http::{HeaderMap, HeaderName, header};
+use ring::hmac;
+use samovar_config::Profile;
+use samovar_ring::Lane;
+use std::cell::Cell;
+use std::fmt::Write as _;
+
+const HEADER: HeaderName = HeaderName::from_static("x-samovar-trace");
+/// The cookie that says the same.
+pub const TRACE_COOKIE: &str = "samovar_trace";
+const ALL_PPM: u64 = 1_000_000;
+/// Longest signature that is looked at: 20 digits, and the MAC.
+const SIGNATURE_BYTES_MAX: usize = 20 + 1 + 64;
+/// Cookies that are looked through.
+const COOKIES_MAX: usize = 100;
+
+/// Who is drawn.
+#[derive(Debug)]
+pub(crate) struct Lots(Cell<u64>);
+
+impl Default for Lots {
+    fn default() -> Lots {
+        let seed = samovar_ring::monotonic_ns() ^ u64::from(std::process::id()) << 32;
+        Lots(Cell::new(seed | 1))
+    }
+}
+
+impl Lots {
+    /// True for `ppm` of a million.
+    fn draw(&self, ppm: u32) -> bool {
+        // xorshift64 (Marsaglia, 2003): nobody gains by guessing it.
+        let mut x = self.0.get();
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        self.0.set(x);
+        // The upper bits, scaled: no share is favoured by a remainder.
+        ((x >> 32) * ALL_PPM) >> 32 < u64::from(ppm)
+    }
+}
+
+/// A signature that holds until then, seconds since 1970.
+#[must_use]
+pub fn trace_signature(key: &str, expires: u64) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes());
+    let mut text = format!("{expires}-");
+    for byte in hmac::sign(&key, signed(expires).as_bytes()).as_ref() {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+fn signed(expires: u64) -> String {
+    format!("samovar-trace {expires}")
+}
+
+fn is_signed(key: &str, text: &str, now_s: u64) -> bool {
+    if text.len() > SIGNATURE_BYTES_MAX {
+        return false;
+    }
+    let Some((expires, mac)) = text.trim().split_once('-') else { return false };
+    let Ok(expires) = expires.parse::<u64>() else { return false };
+    let digit = |at: usize| mac.get(at..at + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
+    let mac: Option<Vec<u8>> = (0..mac.len()).step_by(2).map(digit).collect();
+    let key = hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes());
+    let is_right = |mac: Vec<u8>| hmac::verify(&key, signed(expires).as_bytes(), &mac).is_ok();
+    expires >= now_s && mac.is_some_and(is_right)
+}
+
+/// What the request says of it: the header, or else the cookie.
+fn asked(headers: &HeaderMap) -> Option<&str> {
+    if let Some(value) = headers.get(HEADER) {
+        return value.to_str().ok();
+    }
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|text| text.split(';')).take(COOKIES_MAX);
+    pairs
+        .find_map(|pair| pair.trim().split_once('=').filter(|(name, _)| *name == TRACE_COOKIE))
+        .map(|(_, value)| value)
+}
+
+/// The lane of its first run.
+pub(super) fn lane(request: &ScriptRequest<'_>, exchanges: &Exchanges) -> Lane {
+    let script = request.script;
+    let profile = &request.context.setup.settings.profile;
+    if !profile.traces() || !is_wanted(request, profile) {
+        return script.lane;
+    }
+    let counters = &request.shared().counters;
+    let lane = script.lane.trace();
+    if exchanges.has_idle(lane) {
+        counters.traced.add(1);
+        lane
+    } else {
+        counters.not_traced.add(1);
+        script.lane
+    }
+}
+
+fn is_wanted(request: &ScriptRequest<'_>, profile: &Profile) -> bool {
+    let shared = request.shared();
+    let is_drawn = profile.trace_ppm > 0
+        && request.script.terms.may_trace
+        && shared.lots.draw(profile.trace_ppm);
+    let now_s = || shared.clock.real_ms() / 1_000;
+    is_drawn
+        || profile.trace_key.as_deref().is_some_and(|key| {
+            asked(&request.parts.headers).is_some_and(|text| is_signed(key, text, now_s()))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "0123456789abcdef";
+
+    #[test]
+    fn a_signature_holds_until_its_end_and_for_its_key() {
+        let text = trace_signature(KEY, 1_000);
+        assert!(is_signed(KEY, &text, 1_000));
+        assert!(!is_signed(KEY, &text, 1_001), "it is over");
+        assert!(!is_signed("another key, as long", &text, 1_000));
+        let (_, mac) = text.split_once('-').expect("two parts");
+        for wrong in ["", "-", "1000-", "1000-zz", "x", &format!("2000-{mac}"), &text[..60]] {
+            assert!(!is_signed(KEY, wrong, 1_000), "{wrong}");
+        }
+        assert!(!is_signed(KEY, &format!("{text}00"), 1_000));
+        assert!(!is_signed(KEY, "1000-€", 1_000));
+    }
+
+    #[test]
+    fn the_header_or_the_cookie_says_it() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(asked(&headers), None);
+        headers.insert(header::COOKIE, "a=b; samovar_trace=7-ab; c".parse().expect("a value"));
+        assert_eq!(asked(&headers), Some("7-ab"));
+        headers.insert(HEADER, "8-cd".parse().expect("a value"));
+        assert_eq!(asked(&headers), Some("8-cd"));
+    }
+
+    #[test]
+    fn as_many_are_drawn_as_asked_for() {
+        let lots = Lots::default();
+        for (ppm, least, most) in [(0, 0, 0), (10_000, 800, 1_200), (1_000_000, 100_000, 100_000)] {
+            let drawn = (0..100_000).filter(|_| lots.draw(ppm)).count();
+            assert!((least..=most).contains(&drawn), "{ppm}: {drawn}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Call graphs for others' tools: callgrind's format (KCachegrind, QCacheGrind) and XHProf's array.
+
+use super::graph::{Function, Graph};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// callgrind's format: <https://valgrind.org/docs/manual/cl-format.html>. Sums of all requests; the costs are µs by the clock,
+/// µs of CPU, and bytes.
+#[must_use]
+pub fn callgrind(graph: &Graph) -> String {
+    let mut out = String::from(
+        "# callgrind format\nversion: 1\ncreator: samovar\npositions: line\nevents: Wall Cpu Memory\n\
+         event: Wall : Time (µs)\nevent: Cpu : CPU time (µs)\nevent: Memory : Memory (bytes)\n",
+    );
+    let root = graph.functions.first();
+    let sum = |of: fn(&Function) -> i64| root.map_or(0, of).max(0);
+    let _ = writeln!(
+        out,
+        "summary: {} {} {}",
+        sum(|f| f.wall) / 1_000,
+        sum(|f| f.cpu) / 1_000,
+        sum(|f| f.mem)
+    );
+    let mut outgoing: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (at, edge) in graph.edges.iter().enumerate() {
+        outgoing.entry(edge.caller).or_default().push(at);
+    }
+    for (function, at) in graph.functions.iter().zip(0..) {
+        let _ = writeln!(out, "\nfl={}\nfn={}", file(function), name(function));
+        let (wall, cpu) = (function.wall_own.max(0) / 1_000, function.cpu_own.max(0) / 1_000);
+        let _ = writeln!(out, "{} {wall} {cpu} {}", function.line, function.mem_own.max(0));
+        for edge in outgoing.get(&at).into_iter().flatten() {
+            let edge = &graph.edges[*edge];
+            let callee = &graph.functions[edge.callee as usize];
+            let _ = writeln!(out, "cfl={}\ncfn={}", file(callee), name(callee));
+            let _ = writeln!(out, "calls={} {}", edge.calls, callee.line);
+            let (wall, cpu) = (edge.wall.max(0) / 1_000, edge.cpu.max(0) / 1_000);
+            let _ = writeln!(out, "{} {wall} {cpu} {}", function.line, edge.mem.max(0));
+        }
+    }
+    out
+}
+
+fn file(function: &Function) -> &str {
+    if function.file.is_empty() { "php:internal" } else { &function.file }
+}
+
+/// callgrind takes `(1) name` for an abbreviation.
+fn name(function: &Function) -> String {
+    if function.name.starts_with('(') {
+        format!("php{}", function.name)
+    } else {
+        function.name.clone()
+    }
+}
+
+/// `XHProf`'s array as `xhprof_disable()` returns it: `caller==>callee` → ct, wt (µs), cpu (µs), mu (bytes). Per request.
+#[must_use]
+pub fn xhprof(graph: &Graph) -> Value {
+    let mut all = Map::new();
+    let per_request = |sum: i64| (sum as f64 / graph.requests.max(1) as f64).round() as i64;
+    let row = |calls: u64, wall: i64, cpu: i64, mem: i64| {
+        // It was called, if only by one request of many.
+        let calls = (calls as f64 / graph.requests.max(1) as f64).round().max(1.0) as u64;
+        let (wall, cpu) = (per_request(wall / 1_000), per_request(cpu / 1_000));
+        json!({ "ct": calls, "wt": wall, "cpu": cpu, "mu": per_request(mem), "pmu": 0 })
+    };
+    for edge in &graph.edges {
+        let caller = xhprof_name(graph, edge.caller);
+        let callee = xhprof_name(graph, edge.callee);
+        // Calls of oneself are of another depth there.
+        let callee = if caller == callee { format!("{callee}@1") } else { callee };
+        all.insert(format!("{caller}==>{callee}"), row(edge.calls, edge.wall, edge.cpu, edge.mem));
+    }
+    if let Some(root) = graph.functions.first() {
+        let mut main = row(root.calls, root.wall, root.cpu, root.mem);
+        main["pmu"] = json!(graph.peak_bytes / graph.requests.max(1));
+        all.insert("main()".to_owned(), main);
+    }
+    Value::Object(all)
+}
+
+fn xhprof_name(graph: &Graph, at: u32) -> String {
+    let function = &graph.functions[at as usize];
+    match function.name.strip_prefix("{file} ") {
+        _ if Graph::is_request(function) => "main()".to_owned(),
+        Some(file) => format!("run_init::{}", file.trim_start_matches('/')),
+        None => function.name.clone(),
+    }
+}
+
+/// The same as PHP's `serialize()` writes it, which `XHProf`'s own pages read from files.
+#[must_use]
+pub fn serialized(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    put(&mut out, value);
+    out
+}
+
+fn put(out: &mut Vec<u8>, value: &Value) {
+    match value {
+        Value::Object(entries) => {
+            out.extend(format!("a:{}:{{", entries.len()).bytes());
+            for (key, value) in entries {
+                put_text(out, key);
+                put(out, value);
+            }
+            out.push(b'}');
+        }
+        Value::String(text) => put_text(out, text),
+        number => out.extend(format!("i:{};", number.as_i64().unwrap_or(0)).bytes()),
+    }
+}
+
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    out.extend(format!("s:{}:\"{text}\";", text.len()).bytes());
+}

@@ -1,0 +1,308 @@
+//! The thread that takes graphs in as workers send them, adds them up, and keeps them; who asks looks over its shoulder.
+//!
+//! A graph comes as a sealed memory file: what it holds cannot change, and its size is known before a byte is copied.
+
+use super::graph::Graph;
+use super::store::Store;
+use super::trace::Trace;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::SealFlags;
+use samovar_channel::{GraphEnd, Heard};
+use samovar_insight::route_by_path;
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Longest graph of one request: what a worker writes at most.
+const GRAPH_BYTES_MAX: u64 = 8 << 20;
+/// Routes of a day that are told apart.
+const ROUTES_MAX: usize = 200;
+/// Where the others are.
+const OTHER_ROUTES: &str = "(other routes)";
+/// Days that are kept: a week, and the one before it.
+const DAYS_MAX: u64 = 15;
+/// Days that a day is compared with.
+const WEEK: u64 = 7;
+const DAY_S: u64 = 86_400;
+/// Between two writings of what is new.
+const KEEP_EVERY: Duration = Duration::from_secs(10);
+/// How long the thread waits for a graph before it looks whether it is to end.
+const LOOK_MS: i64 = 250;
+/// Graphs that are taken in before it looks after anything else.
+const GRAPHS_AT_ONCE: usize = 64;
+/// How long the server's end waits for what is not kept yet.
+const FINISH_LIMIT: Duration = Duration::from_secs(2);
+const FINISH_LOOK: Duration = Duration::from_millis(2);
+
+/// Where graphs come from and are kept.
+pub struct CallsOptions {
+    /// Where workers send them.
+    pub graphs: GraphEnd,
+    /// The file; `None`: in memory.
+    pub path: Option<PathBuf>,
+    /// Bytes at most.
+    pub bytes_max: u64,
+    /// Whom to tell what goes wrong.
+    pub trouble: Box<dyn Fn(&str) + Send>,
+}
+
+/// How it fares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallsReport {
+    /// Graphs that were added.
+    pub graphs: u64,
+    /// What came and was none.
+    pub refused: u64,
+}
+
+/// What somebody wants to see.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Selected {
+    /// Days that there is something of, the latest first; days since 1970.
+    pub days: Vec<u64>,
+    /// The day that is shown.
+    pub day: u64,
+    /// Its routes, and how many of their requests were traced.
+    pub routes: Vec<(String, u64)>,
+    /// The route that is shown.
+    pub route: String,
+    /// What its requests called.
+    pub graph: Graph,
+    /// The same of the seven days before; no requests: there were none.
+    pub before: Graph,
+}
+
+#[derive(Debug)]
+struct State {
+    store: Store,
+    /// Of today, by route; and whether there is something new in it.
+    today: HashMap<String, (Graph, bool)>,
+    day: u64,
+    report: CallsReport,
+}
+
+/// What requests have called.
+#[derive(Debug)]
+pub struct Calls {
+    state: Arc<Mutex<State>>,
+    ends: Arc<AtomicBool>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic of whoever held it has left sums behind, not something broken.
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl State {
+    fn add(&mut self, trace: &Trace, now: u64) -> rusqlite::Result<()> {
+        let mut kept = Ok(());
+        if self.day != now / DAY_S {
+            kept = self.keep();
+            self.today.clear();
+            self.day = now / DAY_S;
+        }
+        let mut name = String::new();
+        let named = Some(&*trace.route).filter(|route| !route.is_empty());
+        let route = named.unwrap_or_else(|| route_by_path(&trace.script, &trace.path, &mut name));
+        let is_known = self.today.contains_key(route);
+        let route = if is_known || self.today.len() < ROUTES_MAX { route } else { OTHER_ROUTES };
+        if !self.today.contains_key(route) {
+            // What an earlier run of the server has kept of this day goes on.
+            let kept = self.store.get(self.day, route).ok().flatten().unwrap_or_default();
+            self.today.insert(route.to_owned(), (kept, false));
+        }
+        if let Some((graph, is_new)) = self.today.get_mut(route) {
+            graph.add(trace);
+            *is_new = true;
+        }
+        self.report.graphs += 1;
+        kept
+    }
+
+    fn keep(&mut self) -> rusqlite::Result<()> {
+        for (route, (graph, is_new)) in &mut self.today {
+            if *is_new {
+                self.store.put(self.day, route, graph)?;
+                *is_new = false;
+            }
+        }
+        Ok(())
+    }
+
+    fn select(&mut self, day: Option<u64>, route: Option<&str>) -> rusqlite::Result<Selected> {
+        // What is asked for includes what has come just now.
+        self.keep()?;
+        let days = self.store.days()?;
+        let day = day.or_else(|| days.first().copied()).unwrap_or(self.day);
+        let routes = self.store.routes(day)?;
+        let first = || routes.first().map(|(name, _)| name.clone());
+        let route = route.map(str::to_owned).or_else(first).unwrap_or_default();
+        let graph = self.store.get(day, &route)?.unwrap_or_default();
+        let mut before = Graph::default();
+        let week = (day.saturating_sub(WEEK), day);
+        self.store.between(week, &route, |graph| before.merge(graph))?;
+        Ok(Selected { days, day, routes, route, graph, before })
+    }
+}
+
+impl Calls {
+    /// Opens what is kept, and starts the thread.
+    pub fn start(options: CallsOptions) -> std::io::Result<Calls> {
+        let CallsOptions { graphs, path, bytes_max, trouble } = options;
+        let opened = Store::open(path.as_deref(), bytes_max, DAYS_MAX);
+        let store = match opened {
+            Ok(store) => store,
+            Err(error) => {
+                let path = path.unwrap_or_default();
+                trouble(&format!(
+                    "the call graphs `{}`: {error}; they are kept in memory\nhint: the server's user must be able to write there",
+                    path.display()
+                ));
+                Store::open(None, bytes_max, DAYS_MAX).map_err(std::io::Error::other)?
+            }
+        };
+        let report = CallsReport::default();
+        let state = State { store, today: HashMap::new(), day: crate::now() / DAY_S, report };
+        let state = Arc::new(Mutex::new(state));
+        let ends = Arc::new(AtomicBool::new(false));
+        let keeper = Keeper {
+            graphs,
+            state: Arc::clone(&state),
+            ends: Arc::clone(&ends),
+            trouble,
+            is_well: true,
+        };
+        let thread = std::thread::Builder::new()
+            .name("call graphs".to_owned())
+            .spawn(move || keeper.run())?;
+        Ok(Calls { state, ends, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// What requests of a route called on a day (days since 1970); without: of the latest, and of the one that was traced most.
+    pub fn select(&self, day: Option<u64>, route: Option<&str>) -> Result<Selected, String> {
+        let selected = lock(&self.state).select(day, route);
+        selected.map_err(|error| format!("the call graphs cannot be read: {error}"))
+    }
+
+    /// How it fares.
+    #[must_use]
+    pub fn report(&self) -> CallsReport {
+        lock(&self.state).report
+    }
+
+    /// The end: what has come is kept.
+    pub fn finish(&self) {
+        self.ends.store(true, Ordering::SeqCst);
+        let Some(thread) = lock(&self.thread).take() else { return };
+        let begin = Instant::now();
+        while !thread.is_finished() && begin.elapsed() < FINISH_LIMIT {
+            std::thread::sleep(FINISH_LOOK);
+        }
+        if thread.is_finished() {
+            // A panic of the thread has been told by the panic hook.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread.
+struct Keeper {
+    graphs: GraphEnd,
+    state: Arc<Mutex<State>>,
+    ends: Arc<AtomicBool>,
+    trouble: Box<dyn Fn(&str) + Send>,
+    is_well: bool,
+}
+
+impl Keeper {
+    fn run(mut self) {
+        let mut kept = Instant::now();
+        loop {
+            let ends = self.ends.load(Ordering::SeqCst);
+            if !ends {
+                self.wait();
+            }
+            self.take_in();
+            if ends || kept.elapsed() >= KEEP_EVERY {
+                kept = Instant::now();
+                let outcome = lock(&self.state).keep();
+                self.tell(&outcome);
+            }
+            if ends {
+                return;
+            }
+        }
+    }
+
+    fn wait(&self) {
+        let limit = Timespec { tv_sec: 0, tv_nsec: LOOK_MS * 1_000_000 };
+        let mut fds = [PollFd::new(&self.graphs, PollFlags::IN)];
+        match poll(&mut fds, Some(&limit)) {
+            // Everybody who could send has gone: that is looked at again, and not all the time.
+            Ok(1..) if fds[0].revents().contains(PollFlags::HUP) => {
+                std::thread::sleep(Duration::from_millis(LOOK_MS.unsigned_abs()));
+            }
+            // Whatever has disturbed it, it looks.
+            Ok(_) | Err(_) => {}
+        }
+    }
+
+    fn take_in(&mut self) {
+        for _ in 0..GRAPHS_AT_ONCE {
+            let (note, file) = match self.graphs.hear_now() {
+                Ok(Some(Heard::Message(note, file))) => (note, file),
+                Ok(Some(Heard::Garbled(_))) => {
+                    lock(&self.state).report.refused += 1;
+                    continue;
+                }
+                Ok(Some(Heard::End) | None) | Err(_) => return,
+            };
+            let trace =
+                file.and_then(|file| read(file, note.bytes)).and_then(|text| Trace::read(&text));
+            let mut state = lock(&self.state);
+            match trace {
+                Some(trace) => {
+                    let outcome = state.add(&trace, crate::now());
+                    drop(state);
+                    self.tell(&outcome);
+                }
+                None => state.report.refused += 1,
+            }
+        }
+    }
+
+    /// Says what changes: the first failure, and the first success after it.
+    fn tell(&mut self, outcome: &rusqlite::Result<()>) {
+        if outcome.is_ok() == self.is_well {
+            return;
+        }
+        self.is_well = outcome.is_ok();
+        (self.trouble)(&match outcome {
+            Ok(()) => "call graphs are kept again".to_owned(),
+            Err(error) => format!("call graphs cannot be kept: {error}"),
+        });
+    }
+}
+
+/// What a sealed memory file holds; `None`: it is none, or too long.
+fn read(file: OwnedFd, bytes: u64) -> Option<Vec<u8>> {
+    // Only memory files have seals: reading anything else might wait, or do something.
+    let seals = rustix::fs::fcntl_get_seals(&file).ok()?;
+    let is_final = seals.contains(SealFlags::WRITE | SealFlags::SHRINK);
+    let file = File::from(file);
+    let is_whole = file.metadata().ok()?.len() == bytes;
+    if !is_final || !is_whole || bytes > GRAPH_BYTES_MAX {
+        return None;
+    }
+    let mut text = vec![0; usize::try_from(bytes).ok()?];
+    // At a position of its own: the writer's stands at the end, and is shared.
+    file.read_exact_at(&mut text, 0).ok()?;
+    Some(text)
+}

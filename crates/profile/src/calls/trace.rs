@@ -1,0 +1,174 @@
+//! One request's call graph as its worker has written it (`crates/worker/csrc/graph/report.c`). A worker may have been
+//! taken over by what it runs: whatever it writes is a graph within limits, or none.
+
+/// Lines of one graph: more than a worker's tables have.
+const LINES_MAX: usize = 64 * 1_024;
+/// Longest name or file that is kept, bytes.
+const TEXT_BYTES_MAX: usize = 512;
+const BEGIN: &str = "samovar-graph 1";
+
+/// What took how long, ns and bytes; without what the instrument took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cost {
+    pub(super) calls: u64,
+    pub(super) wall: i64,
+    pub(super) cpu: i64,
+    pub(super) mem: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TracedFunction {
+    pub(super) is_user: bool,
+    pub(super) cost: Cost,
+    /// Without its callees.
+    pub(super) own: Cost,
+    pub(super) line: u32,
+    pub(super) file: String,
+    pub(super) name: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TracedEdge {
+    pub(super) caller: usize,
+    pub(super) callee: usize,
+    pub(super) cost: Cost,
+}
+
+/// What one request has called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Trace {
+    pub(super) path: String,
+    pub(super) script: String,
+    /// As the application has named it; empty: it has not.
+    pub(super) route: String,
+    pub(super) peak_bytes: u64,
+    /// What a call costs the instrument, ns: of functions written in PHP, and of PHP's own.
+    pub(super) costs: Vec<u64>,
+    /// Functions and edges that there was no room for.
+    pub(super) lost: u64,
+    pub(super) functions: Vec<TracedFunction>,
+    pub(super) edges: Vec<TracedEdge>,
+}
+
+/// Numbers of a line, one after the other.
+struct Fields<'a>(std::str::Split<'a, char>);
+
+impl<'a> Fields<'a> {
+    fn text(&mut self) -> Option<&'a str> {
+        self.0.next()
+    }
+
+    fn number<T: std::str::FromStr>(&mut self) -> Option<T> {
+        self.0.next()?.parse().ok()
+    }
+
+    fn cost(&mut self) -> Option<Cost> {
+        let (calls, wall) = (self.number()?, self.number()?);
+        Some(Cost { calls, wall, cpu: self.number()?, mem: self.number()? })
+    }
+}
+
+fn cut(text: &str) -> String {
+    text[..text.floor_char_boundary(TEXT_BYTES_MAX)].to_owned()
+}
+
+impl Trace {
+    /// `None`: it is none, or was cut off.
+    pub(super) fn read(bytes: &[u8]) -> Option<Trace> {
+        let text = String::from_utf8_lossy(bytes);
+        let mut lines = text.lines().take(LINES_MAX);
+        if lines.next()? != BEGIN {
+            return None;
+        }
+        let mut trace = Trace::default();
+        for line in lines {
+            if line == "end" {
+                let functions = trace.functions.len();
+                let is_whole = trace
+                    .edges
+                    .iter()
+                    .all(|edge| edge.caller < functions && edge.callee < functions);
+                return (is_whole && functions > 0).then_some(trace);
+            }
+            trace.take(line)?;
+        }
+        None
+    }
+
+    fn take(&mut self, line: &str) -> Option<()> {
+        let mut fields = Fields(line.split('\t'));
+        match fields.text()? {
+            "q" => {
+                let (_id, _method) = (fields.text()?, fields.text()?);
+                self.path = cut(fields.text()?);
+                self.script = cut(fields.text()?);
+                self.route = cut(fields.text()?);
+            }
+            "c" if self.costs.len() < 2 => {
+                let (inside, outside): (u64, u64) = (fields.number()?, fields.number()?);
+                self.costs.push(inside.saturating_add(outside));
+            }
+            "r" => {
+                self.peak_bytes = fields.number()?;
+                let (_calls, functions, edges): (u64, u64, u64) =
+                    (fields.number()?, fields.number()?, fields.number()?);
+                self.lost = functions.saturating_add(edges);
+            }
+            "f" => self.functions.push(function(&mut fields)?),
+            "e" => {
+                let (caller, callee) = (fields.number()?, fields.number()?);
+                self.edges.push(TracedEdge { caller, callee, cost: fields.cost()? });
+            }
+            // What later versions may say beside that.
+            _ => {}
+        }
+        Some(())
+    }
+}
+
+fn function(fields: &mut Fields<'_>) -> Option<TracedFunction> {
+    let is_user = fields.number::<u8>()? == 0;
+    let calls = fields.number()?;
+    let mut pair = || Some((fields.number::<i64>()?, fields.number::<i64>()?));
+    let ((wall, wall_own), (cpu, cpu_own), (mem, mem_own)) = (pair()?, pair()?, pair()?);
+    let line = fields.number()?;
+    let (file, name) = (cut(fields.text()?), cut(fields.text()?));
+    Some(TracedFunction {
+        is_user,
+        cost: Cost { calls, wall, cpu, mem },
+        own: Cost { calls, wall: wall_own, cpu: cpu_own, mem: mem_own },
+        line,
+        file,
+        name,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GRAPH: &str = "samovar-graph 1\nq\tid\tGET\t/a\t/index.php\t\nc\t40\t50\n\
+        r\t4096\t2\t0\t1\nf\t0\t1\t100\t40\t90\t30\t5\t5\t0\t\t(request)\n\
+        f\t1\t2\t60\t60\t60\t60\t0\t0\t7\t/a.php\tstrlen\ne\t0\t1\t2\t60\t60\t0\nend\n";
+
+    #[test]
+    fn a_graph_is_read() {
+        let trace = Trace::read(GRAPH.as_bytes()).expect("a graph");
+        assert_eq!((trace.path.as_str(), trace.peak_bytes, trace.lost), ("/a", 4_096, 1));
+        assert_eq!(trace.functions[0].own.wall, 40);
+        assert_eq!((trace.functions[1].line, trace.functions[1].name.as_str()), (7, "strlen"));
+        let cost = Cost { calls: 2, wall: 60, cpu: 60, mem: 0 };
+        assert_eq!(trace.edges, [TracedEdge { caller: 0, callee: 1, cost }]);
+    }
+
+    #[test]
+    fn what_is_cut_off_or_points_elsewhere_is_none() {
+        for len in 0..GRAPH.len() - 1 {
+            assert_eq!(Trace::read(&GRAPH.as_bytes()[..len]), None, "{len}");
+        }
+        let astray = GRAPH.replace("e\t0\t1", "e\t0\t2");
+        assert_eq!(Trace::read(astray.as_bytes()), None);
+        let garbled = GRAPH.replace("f\t1\t2", "f\t1\t-2");
+        assert_eq!(Trace::read(garbled.as_bytes()), None);
+    }
+}

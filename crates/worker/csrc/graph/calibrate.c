@@ -1,0 +1,143 @@
+/* start: what does the instrument cost here, on this machine, with this PHP?
+ *
+ * The same loops run twice: compiled and run as if there were no observer, and with all of it. The
+ * difference is what a call costs; what the graph says of a function that does nothing is the part
+ * between the two readings of the clock. The least of several rounds counts: whatever disturbs a
+ * round makes it longer. */
+#define _GNU_SOURCE
+#include "graph/graph.h"
+#include <php_main.h>
+#include <SAPI.h>
+#include <zend_observer.h>
+#include <time.h>
+
+enum { ROUNDS = 25, CALLS = 4000 };
+
+/* `%s` is what the names of a variant end with. */
+#define LOOPS                                                                                      \
+    "function samovar_nothing_%s() {}"                                                             \
+    "function samovar_loop_empty_%s($n) { for ($i = 0; $i < $n; $i++) {} }"                        \
+    "function samovar_loop_user_%s($n) { for ($i = 0; $i < $n; $i++) { samovar_nothing_%s(); } }"  \
+    "function samovar_loop_internal_%s($n) { for ($i = 0; $i < $n; $i++) { gc_enabled(); } }"
+
+static int64_t cpu_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* ns of CPU for all its rounds; negative: there is no such function. */
+static int64_t run(const char *loop, const char *variant) {
+    char text[64];
+    zval name, returned, count;
+    snprintf(text, sizeof text, "samovar_loop_%s_%s", loop, variant);
+    ZVAL_STRING(&name, text);
+    ZVAL_UNDEF(&returned);
+    ZVAL_LONG(&count, CALLS);
+    const int64_t from = cpu_now();
+    const bool ran = call_user_function(NULL, NULL, &name, &returned, 1, &count) == SUCCESS;
+    const int64_t took = cpu_now() - from;
+    zval_ptr_dtor(&name);
+    zval_ptr_dtor(&returned);
+    return ran && !EG(exception) ? took : -1;
+}
+
+static bool compile(const char *variant) {
+    char text[1024];
+    snprintf(text, sizeof text, LOOPS, variant, variant, variant, variant, variant);
+    return zend_eval_string(text, NULL, "calibration") == SUCCESS;
+}
+
+/* The least of all rounds, ns. */
+typedef struct {
+    int64_t empty, loop[GRAPH_KINDS], inside[GRAPH_KINDS];
+} readings;
+
+static const char *const loops[GRAPH_KINDS] = {"user", "internal"};
+
+static void keep_least(int64_t *least, int64_t now) {
+    if (now >= 0 && now < *least) {
+        *least = now;
+    }
+}
+
+/* What the graph says of the functions that do nothing, which were called from the loop. */
+static void read_graph(const graph_state *g, readings *of) {
+    for (uint32_t at = 0; at < g->functions; at++) {
+        const graph_function *f = &g->function[at];
+        if (f->calls == CALLS) {
+            keep_least(&of->inside[f->kind], f->wall);
+        }
+    }
+}
+
+static void measure(readings *of, const char *variant, graph_state *g) {
+    for (int round = 0; round < ROUNDS; round++) {
+        keep_least(&of->empty, run("empty", variant));
+        for (int kind = 0; kind < GRAPH_KINDS; kind++) {
+            if (g) {
+                samovar_graph_begin(g);
+            }
+            keep_least(&of->loop[kind], run(loops[kind], variant));
+            if (g) {
+                samovar_graph_end(g);
+                read_graph(g, of);
+            }
+        }
+    }
+}
+
+/* Of what a call costs without us, half is taken for the callee's: entering and leaving it. */
+static graph_cost cost_of(const readings *bare, const readings *seen, int kind) {
+    const int64_t before = (bare->loop[kind] - bare->empty) / CALLS;
+    const int64_t now = (seen->loop[kind] - seen->empty) / CALLS;
+    const int64_t all = now > before ? now - before : 0;
+    int64_t inside = seen->inside[kind] / CALLS - before / 2;
+    inside = inside < 0 ? 0 : inside > all ? all : inside;
+    return (graph_cost){.inside = inside, .outside = all - inside};
+}
+
+static void calibrate(graph_costs *costs, graph_state *g) {
+    const readings none = {INT64_MAX, {INT64_MAX, INT64_MAX}, {INT64_MAX, INT64_MAX}};
+    readings bare = none, seen = none;
+    /* As long as PHP thinks that nobody observes, it compiles calls that tell nobody. */
+    const int observed = zend_observer_fcall_op_array_extension;
+    zend_observer_fcall_op_array_extension = -1;
+    const bool has_bare = compile("bare");
+    if (has_bare) {
+        measure(&bare, "bare", NULL);
+    }
+    zend_observer_fcall_op_array_extension = observed;
+    if (!has_bare || !compile("seen")) {
+        return;
+    }
+    samovar_graph = g;
+    measure(&seen, "seen", g);
+    for (int kind = 0; kind < GRAPH_KINDS; kind++) {
+        if (bare.loop[kind] == INT64_MAX || seen.inside[kind] == INT64_MAX) {
+            return;
+        }
+        costs->of[kind] = cost_of(&bare, &seen, kind);
+    }
+    costs->is_known = true;
+}
+
+void samovar_graph_calibrate(void *costs) {
+    graph_state *g = samovar_shared_memory(sizeof *g);
+    if (!g || php_request_startup() != SUCCESS) {
+        return;
+    }
+    zend_first_try {
+        calibrate(costs, g);
+    }
+    zend_end_try();
+}
+
+void *samovar_graph_costs_room(void) {
+    return samovar_shared_memory(sizeof(graph_costs));
+}
+
+bool samovar_graph_adopt(const void *costs) {
+    samovar_graph_costs = *(const graph_costs *)costs;
+    return samovar_graph_costs.is_known;
+}

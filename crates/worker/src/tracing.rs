@@ -1,0 +1,119 @@
+//! A template that traces: what its instrument costs is found out once; each worker sends the call graph of each request.
+//!
+//! A graph goes as a sealed memory file: a message has no room for it, and a file on a disk would be somebody's to clean up.
+//! By system calls alone, which no interposed function counts as the request's.
+
+use crate::boundary;
+use crate::os;
+use rustix::fs::{MemfdFlags, SealFlags};
+use samovar_channel::{GraphEnd, GraphNote};
+use samovar_ring::Lane;
+use std::io;
+use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// How long the calibration may take, on a machine that has much else to do.
+const CALIBRATION_LIMIT: Duration = Duration::from_secs(20);
+const CALIBRATION_LOOK: Duration = Duration::from_millis(2);
+
+/// Where graphs go; nothing in a template that does not trace. Set before the first fork.
+static GRAPHS: OnceLock<GraphEnd> = OnceLock::new();
+
+/// This template traces.
+pub(crate) fn begin(graphs: GraphEnd) {
+    // The only time in this process.
+    let _ = GRAPHS.set(graphs);
+}
+
+/// Whether this process is of a template that traces.
+pub(crate) fn is_on() -> bool {
+    GRAPHS.get().is_some()
+}
+
+/// Where graphs go.
+pub(crate) fn socket() -> Option<&'static GraphEnd> {
+    GRAPHS.get()
+}
+
+/// The lanes that this worker takes from where others take from `lanes`.
+pub(crate) fn lanes(lanes: &'static [Lane]) -> &'static [Lane] {
+    match (is_on(), lanes) {
+        (false, lanes) => lanes,
+        (true, [Lane::App]) => &[Lane::AppTrace],
+        (true, [Lane::Script]) => &[Lane::ScriptTrace],
+        (true, _) => &[Lane::AppTrace, Lane::ScriptTrace],
+    }
+}
+
+/// Finds out, in a child, what the instrument costs. False: it has not come about, and nothing is subtracted.
+pub(crate) fn calibrate() -> bool {
+    let Some(costs) = boundary::graph_costs_room() else { return false };
+    let parent = os::own_pid();
+    // SAFETY: the process has one thread, so that the child may go on as an ordinary process.
+    match unsafe { libc::fork() } {
+        0 => {
+            os::die_with_parent(parent);
+            boundary::graph_calibrate(costs);
+            // SAFETY: ends the process.
+            unsafe { libc::_exit(0) }
+        }
+        -1 => return false,
+        pid => wait_for(pid),
+    }
+    boundary::graph_adopt(costs)
+}
+
+fn wait_for(pid: i32) {
+    let begin = Instant::now();
+    loop {
+        // SAFETY: asks after a child of ours; the status has no reader.
+        let ended = unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) };
+        if ended == pid
+            || ended < 0 && io::Error::last_os_error().raw_os_error() != Some(libc::EINTR)
+        {
+            return;
+        }
+        if begin.elapsed() > CALIBRATION_LIMIT {
+            os::kill(pid);
+        }
+        std::thread::sleep(CALIBRATION_LOOK);
+    }
+}
+
+/// Sends a graph, unless there is no room: nobody waits for a reader. Whether it is on its way.
+pub(crate) fn send(report: &[u8]) -> bool {
+    let Some(graphs) = GRAPHS.get() else { return false };
+    let Ok(file) = seal(report) else { return false };
+    let note = GraphNote { bytes: report.len() as u64 };
+    let sent = graphs.send_now(&note, Some(file.as_fd())).is_ok();
+    // SAFETY: ours, and not used any more; dropped it would be closed by an interposed function.
+    unsafe { rustix::io::close(file.into_raw_fd()) };
+    sent
+}
+
+fn seal(report: &[u8]) -> rustix::io::Result<OwnedFd> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let file = rustix::fs::memfd_create("samovar-graph", flags)?;
+    let mut rest = report;
+    let mut written = Ok(());
+    while !rest.is_empty() {
+        match rustix::io::write(&file, rest) {
+            Ok(len) if len > 0 => rest = &rest[len..],
+            Ok(_) => written = Err(rustix::io::Errno::NOSPC),
+            Err(error) => written = Err(error),
+        }
+        if written.is_err() {
+            break;
+        }
+    }
+    let seals = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
+    match written.and_then(|()| rustix::fs::fcntl_add_seals(&file, seals)) {
+        Ok(()) => Ok(file),
+        Err(error) => {
+            // SAFETY: as in `send`.
+            unsafe { rustix::io::close(file.into_raw_fd()) };
+            Err(error)
+        }
+    }
+}
