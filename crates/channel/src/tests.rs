@@ -210,7 +210,17 @@ proptest! {
 
     #[test]
     fn a_start_comes_back_as_it_went(options in options(), parent in any::<i32>()) {
-        let start = Start { parent, channel: 3, ring: 4, bell: 5, shared: 6, published: 7, publishing: 8, options };
+        let start = Start {
+            parent,
+            channel: 3,
+            ring: 4,
+            bell: 5,
+            shared: 6,
+            published: 7,
+            publishing: 8,
+            traces: (parent % 2 == 0).then_some(9),
+            options,
+        };
         let file = start.seal().expect("a memory file");
         prop_assert_eq!(Start::read(file).expect("it was just written"), start);
     }
@@ -362,6 +372,7 @@ fn a_start_that_is_sealed_cannot_be_written() {
         shared: 6,
         published: 7,
         publishing: 8,
+        traces: None,
         options,
     };
     let file = start.seal().expect("a memory file");

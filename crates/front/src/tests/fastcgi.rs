@@ -113,7 +113,7 @@ fn a_request_and_what_php_is_told() {
             .map(|name| job.variables.get(name).cloned().unwrap_or_default());
         let (host, proxy) = (job.headers.get("host").cloned(), job.headers.contains_key("proxy"));
         let text = format!("{told:?} {host:?} {proxy} {} {}", job.field("target"), job.flags);
-        job.fastcgi_answer(&text)
+        job.answer(&text)
     });
     let further = [("REQUEST_URI", "/a%20b?c"), ("APP_ENV", "prod"), ("HTTP_PROXY", "evil")];
     let mut client = server.client();
@@ -134,7 +134,7 @@ fn a_request_and_what_php_is_told() {
 fn a_connection_is_kept_for_further_requests() {
     let server = Server::fastcgi(|_| {}).work(|job| {
         let name = job.field("script_name");
-        job.fastcgi_answer(&name)
+        job.answer(&name)
     });
     let mut client = server.client();
     for round in 0..20 {
@@ -154,7 +154,7 @@ fn bodies_of_any_length_arrive_whole() {
     let server = Server::fastcgi(|_| {}).work(|job| match job.body() {
         Some(body) => {
             let sum: u64 = body.iter().map(|b| u64::from(*b)).sum();
-            job.fastcgi_answer(&format!("{} {sum}", body.len()))
+            job.answer(&format!("{} {sum}", body.len()))
         }
         None => After::Die,
     });
@@ -177,7 +177,7 @@ fn bodies_of_any_length_arrive_whole() {
 
 #[test]
 fn a_body_that_is_shorter_than_it_says_is_refused() {
-    let server = Server::fastcgi(|_| {}).work(|job| job.fastcgi_answer("never"));
+    let server = Server::fastcgi(|_| {}).work(|job| job.answer("never"));
     let mut client = server.client();
     let further = [("REQUEST_METHOD", "POST"), ("CONTENT_LENGTH", "10")];
     let told = record(PARAMS, 1, &server.told("/index.php", &further));
@@ -215,7 +215,7 @@ fn long_answers_come_whole_and_broken_ones_do_not_look_whole() {
 
 #[test]
 fn what_is_no_script_here_is_refused() {
-    let server = Server::fastcgi(|_| {}).work(|job| job.fastcgi_answer("ran"));
+    let server = Server::fastcgi(|_| {}).work(|job| job.answer("ran"));
     server.file("picture.png", b"no true picture");
     server.file(".secret/a.php", b"<?php");
     let outside = tempfile::tempdir().unwrap();
@@ -259,7 +259,7 @@ fn a_request_that_is_taken_back_ends_and_the_connection_goes_on() {
             until("the client has gone", || !(worker.write(&[b'x'; 70_000]) && worker.flush()));
             return After::Finish;
         }
-        job.fastcgi_answer("next")
+        job.answer("next")
     });
     let mut client = server.client();
     client.send(&server.request(1, true, "/index.php", &[("QUERY_STRING", "wait")]));
@@ -283,7 +283,7 @@ fn a_second_request_meanwhile_is_told_to_come_alone() {
     let gate = Mutex::new(gate);
     let server = Server::fastcgi(|_| {}).work(move |job| {
         gate.lock().unwrap().recv_timeout(WATCHDOG).unwrap();
-        job.fastcgi_answer("one")
+        job.answer("one")
     });
     let mut client = server.client();
     client.send(
@@ -321,8 +321,7 @@ fn hostile_bytes_close_the_connection_and_are_counted() {
 
 #[test]
 fn parameters_have_limits() {
-    let server =
-        Server::fastcgi(|o| o.fastcgi.params_max = 32).work(|job| job.fastcgi_answer("ok"));
+    let server = Server::fastcgi(|o| o.fastcgi.params_max = 32).work(|job| job.answer("ok"));
     let long = "x".repeat(60_000);
     let names: Vec<_> = (0..40).map(|n| format!("HTTP_X_{n}")).collect();
     let many: Vec<_> = names.iter().map(|name| (name.as_str(), "1")).collect();
@@ -350,7 +349,7 @@ fn a_get_whose_worker_dies_is_run_again() {
     let server = Server::fastcgi(|_| {}).work(move |job| {
         let mut runs = runs.lock().unwrap();
         *runs += 1;
-        if *runs == 1 { After::Die } else { job.fastcgi_answer("second") }
+        if *runs == 1 { After::Die } else { job.answer("second") }
     });
     let mut client = server.client();
     client.send(&server.request(1, false, "/index.php", &[]));
@@ -366,7 +365,7 @@ fn a_drain_answers_what_has_begun_and_closes_what_is_kept() {
     let mut server = Server::fastcgi(|_| {}).work(move |job| {
         told.send(()).unwrap();
         gate.lock().unwrap().recv_timeout(WATCHDOG).unwrap();
-        job.fastcgi_answer("done")
+        job.answer("done")
     });
     let (mut idle, mut busy) = (server.client(), server.client());
     busy.send(&server.request(1, true, "/index.php", &[]));
