@@ -33,7 +33,16 @@ pub(crate) fn table(server: &Server, flags: &[&str]) -> Option<Value> {
 
 /// Samples of a function: itself, with its callees, and all.
 pub(crate) fn samples(table: &Value, function: &str) -> (f64, f64, f64) {
-    let number = |value: &Value| value["samples"].as_f64().unwrap_or(0.0);
+    weights(table, function, "samples")
+}
+
+/// The processor's time, likewise.
+pub(crate) fn cpu_ns(table: &Value, function: &str) -> (f64, f64, f64) {
+    weights(table, function, "cpu_ns")
+}
+
+fn weights(table: &Value, function: &str, unit: &str) -> (f64, f64, f64) {
+    let number = |value: &Value| value[unit].as_f64().unwrap_or(0.0);
     let all = table["functions"].as_array().expect("functions");
     let found = all.iter().find(|one| one["function"] == function);
     let of = |what: &str| found.map_or(0.0, |one| number(&one[what]));
