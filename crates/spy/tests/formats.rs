@@ -60,8 +60,8 @@ fn pprof_reads_its_profile() {
     let file = folder.path().join("profile.pb.gz");
     std::fs::write(&file, bytes.expect("rendered")).expect("written");
     let top = |value: &str| {
-        let run = samovar_testkit::go_tool_pprof()
-            .args(["-top", &format!("-sample_index={value}")])
+        let run = Command::new("go")
+            .args(["tool", "pprof", "-top", &format!("-sample_index={value}")])
             .arg(&file)
             .output();
         let run = run.unwrap_or_else(|error| {
