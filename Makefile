@@ -61,21 +61,29 @@ lint: ## formatting and linters of Rust, C, shell, Python and PHP; the tree agai
 	$(TIDY)
 
 unit: ## tests inside the crates, and those of the benchmarks' own code
-	$(CARGO) test --workspace --locked --exclude samovar-tests
+	$(TESTS) --exclude samovar-tests
 	/usr/bin/python3 -m unittest discover --quiet -s bench/suite/tests -t bench
 
 model: ## the shared-memory protocol under the model checker
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --release --locked -p samovar-ring -p samovar-shared --lib interleavings
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --profile tested --locked -p samovar-ring -p samovar-shared --lib interleavings
+
+# All steps name the whole workspace: of other selections, cargo would build the libraries again, with other features.
+TESTS = $(CARGO) test --locked --workspace
 
 # Whether the tree is as its documents say; needs no server.
-TIDY = $(CARGO) test --quiet --locked -p samovar-tests --test tidy --
+TIDY = $(TESTS) --quiet --test tidy --
 
-# Runs a command, and fails if a server's process that it started is left afterwards.
-LEAVES_NOTHING = $(CARGO) run --quiet --locked -p samovar-testkit --bin leaves-nothing --
-CHAOS = $(LEAVES_NOTHING) $(CARGO) test --locked -p samovar-tests --test chaos --
+# The programs of tests/.
+WHOLE = $(patsubst tests/tests/%.rs,--test %,$(wildcard tests/tests/*.rs)) --test conformance
+
+# Runs a command, and fails if a server's process that it started is left afterwards. Asked for with a test, it is built of
+# the libraries that tests have.
+LEAVES_NOTHING = $(CARGO) build --quiet --locked --workspace --bin leaves-nothing --test tidy && \
+	target/debug/leaves-nothing
+CHAOS = $(LEAVES_NOTHING) $(TESTS) --test chaos --
 
 whole: tested ## whole-server tests, beside nginx + php-fpm; none of their processes may be left
-	$(LEAVES_NOTHING) $(CARGO) test --locked -p samovar-tests
+	$(LEAVES_NOTHING) $(TESTS) $(WHOLE)
 
 php: tested ## tests of the Composer package samovar/runtime
 	cd php && phpunit --colors=never --fail-on-skipped
@@ -93,15 +101,15 @@ chaos-rates: tested ## good requests' p50 and p99, calm and beside ten crashes a
 	$(CHAOS) --ignored --test-threads 1 --nocapture ten_crashes_a_second
 
 visitors: tested ## 100,000 visitors of connections that were opened above a checkpoint (OUTSIDE_REQUESTS, OUTSIDE_SEED)
-	OUTSIDE_REQUESTS=$${OUTSIDE_REQUESTS:-100000} $(LEAVES_NOTHING) $(CARGO) test --locked -p samovar-tests --test isolation -- \
+	export OUTSIDE_REQUESTS=$${OUTSIDE_REQUESTS:-100000}; $(LEAVES_NOTHING) $(TESTS) --test isolation -- \
 		--nocapture no_visitor_meets_another
 
 engine: tested ## php-src's tests of the engine and the language, all of them, in a PHP that was relinked and as it was built
-	RELINK_EVERY=1 $(LEAVES_NOTHING) $(CARGO) test --locked -p samovar-tests --test relink -- \
+	export RELINK_EVERY=1; $(LEAVES_NOTHING) $(TESTS) --test relink -- \
 		--nocapture what_passes_as_built_passes_relinked
 
 ledger: tested ## the CPU time of 10,000 requests in each execution model is somebody's
-	$(LEAVES_NOTHING) $(CARGO) test --locked -p samovar-tests --test ledger -- --ignored --nocapture
+	$(LEAVES_NOTHING) $(TESTS) --test ledger -- --ignored --nocapture
 
 nightly: export TESTED = release
 nightly: setup-test whole php chaos chaos-rates visitors engine ledger ## what is too slow for every run

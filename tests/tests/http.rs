@@ -589,7 +589,7 @@ fn beyond_the_limit_connections_wait() {
 
 #[test]
 fn idle_connections_are_closed_in_silence() {
-    let server = app().args(["--idle-timeout", "300ms"]).start();
+    let server = app().args(["--idle-timeout", "1s"]).start();
     assert!(server.client().is_closed(), "one that never asked");
     let mut client = server.client();
     assert_eq!(client.get("/a").status, 200);

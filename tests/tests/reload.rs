@@ -8,7 +8,7 @@ mod probes;
 mod settings;
 
 use samovar_testkit::{Server, Start, eventually};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -54,10 +54,23 @@ impl Site {
             &format!(
                 "<?php {begin}static function () {{
                     usleep(1000 * (int) ($_GET['ms'] ?? 0));
+                    while (isset($_GET['until']) && !file_exists($_GET['until'])) {{
+                        usleep(5000);
+                    }}
                     echo '{name} ', $_SERVER['DOCUMENT_ROOT'], ' ', ini_get('user_agent');
                 }}{end}"
             ),
         )
+    }
+
+    /// One that says its name, and whose boot takes until there is that file.
+    fn boots_when(&self, name: &str, go: &Path) -> &Site {
+        let php = format!(
+            "<?php while (!file_exists('{}')) {{ usleep(5000); }}
+            Samovar\\serve(static function () {{ echo '{name}'; }}, 1);",
+            go.display()
+        );
+        self.release(name, &php)
     }
 
     /// As a deploy does: the link is replaced at once.
@@ -229,12 +242,15 @@ fn a_request_that_runs_is_finished_by_the_old_generation() {
     site.says("one", MODELS[2]).says("two", MODELS[2]);
     let server = site.serve().start();
     thread::scope(|scope| {
-        let slow = scope.spawn(|| server.get("/?ms=1500").text());
-        eventually("a busy worker", || states(&server).contains(&"busy".into()).then_some(()));
+        let (go, server) = (site.path("go"), &server);
+        let target = format!("/?until={}", go.display());
+        let slow = scope.spawn(move || server.get(&target).text());
+        eventually("a busy worker", || states(server).contains(&"busy".into()).then_some(()));
         site.link("two");
         server.reload().expect("a reload");
         assert!(server.get("/").text().starts_with("two "));
-        assert!(states(&server).contains(&"leaving".into()), "{:?}", states(&server));
+        assert!(states(server).contains(&"leaving".into()), "{:?}", states(server));
+        std::fs::write(&go, "").expect("our own folder");
         assert!(slow.join().expect("an answer").starts_with("one "));
     });
     eventually("the last one leaves", || (states(&server).len() == 2).then_some(()));
@@ -280,13 +296,17 @@ fn a_release_that_does_not_boot_changes_nothing() {
     for model in &MODELS[1..] {
         let site = Site::new();
         site.says("one", *model).says("last", *model);
-        let server = site.serve().args(["--boot-timeout", "3s"]).start();
+        let server = site.serve().config("").start();
         assert!(server.get("/").text().starts_with("one "));
+        let settings = server.folder().join("samovar.toml");
+        let write = |text: &str| std::fs::write(&settings, text).expect("our own folder");
         let before = at_rest(&server);
         for (at, (php, expected)) in wrongs.iter().enumerate() {
             let name = format!("wrong{at}");
             site.release(&name, php);
             site.link(&name);
+            // Little time for what does not come up anyway, and none of the others'.
+            write(if php.contains("sleep") { "timeouts.boot = '2s'" } else { "" });
             let why = server.reload().expect_err("no reload");
             assert!(
                 why.contains("the old generation goes on") && why.contains(expected),
@@ -298,6 +318,7 @@ fn a_release_that_does_not_boot_changes_nothing() {
         }
         assert_eq!(generation(&server), 1);
         site.link("last");
+        write("");
         server.reload().expect("a reload");
         assert!(server.get("/").text().starts_with("last "));
         assert_eq!(generation(&server), 2);
@@ -320,12 +341,11 @@ fn a_signal_reloads_too() {
     server.stop();
 }
 
-const SLOW_BOOT: &str = "<?php usleep(1500_000); Samovar\\serve(function () { echo 'slow'; }, 1);";
-
 #[test]
 fn one_reload_at_a_time_and_none_while_the_server_stops() {
     let site = Site::new();
-    site.says("one", MODELS[2]).release("slow", SLOW_BOOT);
+    let go = site.path("go");
+    site.says("one", MODELS[2]).boots_when("slow", &go);
     let mut server = site.serve().args(["--rehearse", "false"]).start();
     site.link("slow");
     thread::scope(|scope| {
@@ -334,9 +354,11 @@ fn one_reload_at_a_time_and_none_while_the_server_stops() {
         let why = server.reload().expect_err("one at a time");
         assert!(why.contains("another reload has not ended yet"), "{why}");
         assert!(server.get("/").text().starts_with("one "), "nobody waits for it");
+        std::fs::write(&go, "").expect("our own folder");
         first.join().expect("a thread").expect("a reload");
     });
     assert_eq!(server.get("/").text(), "slow");
+    std::fs::remove_file(&go).expect("it was there");
     thread::scope(|scope| {
         let reload = scope.spawn(|| server.reload());
         eventually("the reload", || (server.status()["reloading"] == true).then_some(()));
@@ -386,19 +408,12 @@ fn generations_that_are_still_busy_are_limited() {
 #[test]
 fn a_reload_that_comes_while_the_server_boots_waits_for_it() {
     let site = Site::new();
-    let slow = |name: &str| {
-        format!(
-            "<?php while (!file_exists('{}')) {{ usleep(5000); }}
-            Samovar\\serve(static function () {{ echo '{name}'; }}, 1);",
-            site.path("go").display()
-        )
-    };
-    site.release("one", &slow("one")).release("two", &slow("two"));
+    let go = site.path("go");
+    site.boots_when("one", &go).boots_when("two", &go);
     site.link("one");
     let start = Server::at(site.path("current/public")).workers(1).args(["--log-level", "info"]);
     let said = thread::scope(|scope| {
         let server = scope.spawn(move || start.start());
-        let go = site.path("go");
         // The only server whose boot waits for this file: it is told by the folder it serves.
         let pid = eventually("the server", || find_process("serve", &site.path("current/public")));
         eventually("its boot", || (children(pid).len() == 1).then_some(()));

@@ -4,6 +4,8 @@
 mod architecture;
 #[path = "tidy/dependencies.rs"]
 mod dependencies;
+#[path = "tidy/examples.rs"]
+mod examples;
 #[path = "tidy/licences.rs"]
 mod licences;
 #[path = "tidy/links.rs"]

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-const WATCHDOG: Duration = Duration::from_secs(20);
+const WATCHDOG: Duration = Duration::from_mins(2);
 
 /// The worker's C stands in for functions of libc in this program, too: some of them say why a worker leaves, or that it
 /// waits. This is none.

@@ -67,7 +67,7 @@ fn whoever_comes_through_it_may_be_a_trusted_proxy() {
 }
 
 fn proxied() -> (Server, std::net::SocketAddr) {
-    let start = Server::app("edge").workers(1).args(["--header-timeout", "500ms"]);
+    let start = Server::app("edge").workers(1).args(["--header-timeout", "1s"]);
     let server = start.args(["--listen", "127.0.0.1:0?proxy"]).start();
     let address = server.addresses("http://")[1];
     (server, address)

@@ -145,7 +145,7 @@ fn slow_clients_are_sent_away_in_each_phase() {
     use std::io::Read;
     let folder = folder();
     let (start, _) = secure(folder.path());
-    let server = start.args(["--header-timeout", "300ms", "--idle-timeout", "300ms"]).start();
+    let server = start.args(["--header-timeout", "1s", "--idle-timeout", "1s"]).start();
     let address = server.addresses("https://")[0];
     // Nothing, half a hello, and what is none.
     for said in [&b""[..], b"\x16\x03\x01\x02\x00\x01\x00", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"] {

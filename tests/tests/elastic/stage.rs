@@ -8,7 +8,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What each request does, for each of the models: waits at the gate, computes for so many milliseconds, and says who it is.
+/// What each request does, for each of the models: waits at the gate, computes until there is a file or for so many milliseconds,
+/// and says who it is.
 pub(crate) const WORK: &str = r"
 function work(): void {
     if (isset($_GET['gate'])) {
@@ -18,6 +19,11 @@ function work(): void {
     }
     if (isset($_GET['sleep'])) {
         usleep(1000 * (int) $_GET['sleep']);
+    }
+    // It computes, and looks now and then whether it may end.
+    while (isset($_GET['until']) && !file_exists($_GET['until'])) {
+        for ($n = 0; $n < 100_000; $n++) {
+        }
     }
     $end = hrtime(true) + 1_000_000 * (int) ($_GET['compute'] ?? 0);
     while (hrtime(true) < $end) {
@@ -34,12 +40,13 @@ pub(crate) const MODELS: [(&str, &str); 3] = [
 
 /// A server of that model.
 pub(crate) fn server(body: &str) -> Start {
-    Server::script(&format!("<?php {WORK}\n{body}")).args([
-        "--workers-idle-max",
-        "1s",
-        "--log-level",
-        "info",
-    ])
+    server_with_idle(body, "1s")
+}
+
+/// The same, whose workers go when they have had nothing to do for so long.
+pub(crate) fn server_with_idle(body: &str, idle_max: &str) -> Start {
+    let script = format!("<?php {WORK}\n{body}");
+    Server::script(&script).args(["--workers-idle-max", idle_max, "--log-level", "info"])
 }
 
 /// Where scripts wait.

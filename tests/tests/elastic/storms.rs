@@ -1,6 +1,6 @@
 //! Growth while processes die, the application is reloaded, the template ends.
 
-use crate::stage::{Crowd, Gate, MODELS, server, wait_for_workers, workers};
+use crate::stage::{Crowd, Gate, MODELS, server, server_with_idle, wait_for_workers, workers};
 use samovar_testkit::http::Client;
 use samovar_testkit::{Server, eventually, family};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -75,7 +75,8 @@ fn the_template_dies_while_it_grows() {
 
 #[test]
 fn a_reload_takes_over_with_as_many_as_are_busy() {
-    let server = server(MODELS[2].1).args(["--workers", "1..40"]).start();
+    // Long enough for a look at the new ones before they go.
+    let server = server_with_idle(MODELS[2].1, "10s").args(["--workers", "1..40"]).start();
     let (gate, later) = (Gate::new(), Gate::new());
     let crowd = Crowd::ask(&server, 20, &gate.target());
     gate.wait_for(20, &server);

@@ -31,10 +31,12 @@ fn a_sleep_is_a_wait() {
 #[test]
 fn a_long_computation_lets_others_run_after_a_while() {
     let server = start(MODELS[0].1);
-    let crowd = Crowd::ask(&server, 2, "/?compute=3000");
+    let go = server.folder().join("go");
+    let crowd = Crowd::ask(&server, 2, &format!("/?until={}", go.display()));
     eventually("both compute", || (busy(&server) == 2).then_some(()));
     assert_eq!(server.get("/").status, 200);
     assert_eq!(busy(&server), 2, "they compute yet");
+    std::fs::write(go, "").expect("our own folder");
     crowd.answered(&server);
     server.stop();
 }
@@ -43,7 +45,8 @@ fn a_long_computation_lets_others_run_after_a_while() {
 fn a_stopped_worker_and_a_dead_one_hold_no_turn() {
     let server = start(MODELS[0].1);
     for is_stopped in [true, false] {
-        let slow = Crowd::ask(&server, 1, "/?compute=2000");
+        let go = server.folder().join(format!("go-{is_stopped}"));
+        let slow = Crowd::ask(&server, 1, &format!("/?until={}", go.display()));
         let pid = eventually("it computes", || busy_pid(&server));
         if is_stopped {
             server.stop_process(pid);
@@ -52,6 +55,7 @@ fn a_stopped_worker_and_a_dead_one_hold_no_turn() {
         // Its request is run again by another.
         server.kill_worker(pid);
         Crowd::ask(&server, 12, "/").answered(&server);
+        std::fs::write(go, "").expect("our own folder");
         slow.answered(&server);
     }
     server.stop();

@@ -59,7 +59,7 @@ fn a_full_queue_is_503_at_once_and_the_rest_is_served() {
 
 #[test]
 fn a_request_that_no_worker_takes_in_time_is_503() {
-    let server = app().workers(1).args(["--queue-timeout", "300ms"]).start();
+    let server = app().workers(1).args(["--queue-timeout", "1s"]).start();
     let go = file_of(&server, "go");
     let mut first = server.client();
     first.send(&Request::get(&format!("/wait?file={}", go.display())).bytes());
@@ -190,7 +190,7 @@ fn one_client_has_so_many_connections_and_a_proxy_all() {
 
 #[test]
 fn who_comes_during_the_first_boot_is_told_so() {
-    let script = "<?php sleep(5); Samovar\\checkpoint(); echo 'up';";
+    let script = "<?php sleep(600); Samovar\\checkpoint(); echo 'up';";
     let server = Server::script(script)
         .workers(1)
         .args(["--queue-timeout", "300ms", "--boot-timeout", "200ms"])

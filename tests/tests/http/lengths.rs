@@ -123,17 +123,17 @@ fn a_body_that_trickles_is_cut() {
 
 #[test]
 fn a_body_that_is_fast_enough_on_average_may_take_its_time() {
-    let server = app().args(["--body-timeout", "700ms", "--body-rate-min", "10K"]).start();
+    let server = app().args(["--body-timeout", "1500ms", "--body-rate-min", "10K"]).start();
     let mut client = server.client();
-    // It buys itself three seconds at once.
-    client.send((post("Content-Length: 30020") + &"x".repeat(30_000)).as_bytes());
-    for _ in 0..20 {
+    // It buys itself twenty seconds at once.
+    client.send((post("Content-Length: 200040") + &"x".repeat(200_000)).as_bytes());
+    for _ in 0..40 {
         // Twice the time-out in all.
         assert_eq!(client.read_for(Duration::from_millis(70)), b"");
         client.send(b"x");
     }
     let answer = client.read(false).text();
-    assert!(answer.starts_with("POST 30020 30020 "), "{answer}");
+    assert!(answer.starts_with("POST 200040 200040 "), "{answer}");
 }
 
 /// The client has sent everything; what takes long is the script.
@@ -146,7 +146,7 @@ fn a_slow_application_is_not_blamed_on_the_client() {
         }
         echo $bytes;";
     let server = Server::script(php)
-        .args(["--body-timeout", "300ms", "--body-rate-min", "1G", "--request-buffering", "false"])
+        .args(["--body-timeout", "1s", "--body-rate-min", "1G", "--request-buffering", "false"])
         .define("post_max_size", "8M")
         .start();
     let mut client = server.client();

@@ -4,7 +4,9 @@ use samovar_testkit::{Server, eventually};
 use std::time::Instant;
 
 /// More than it takes: 64 KiB each, of steps of 1 MiB.
-const REQUESTS_MAX: usize = 400;
+const REQUESTS: usize = 400;
+/// Half of the memory that it may have: on a busy machine the log comes behind the requests.
+const REQUESTS_MAX: usize = 4000;
 const SAID: &str = "the memory of this worker grows: ";
 
 fn serve(above: &str, handler: &str) -> Server {
@@ -78,7 +80,7 @@ fn a_worker_that_does_not_grow_says_nothing() {
          $r = new Ring; $r->a = $r; $r->b = str_repeat('x', 65536); echo strlen(Cache::$all);",
     );
     let mut client = server.client();
-    for _ in 0..REQUESTS_MAX {
+    for _ in 0..REQUESTS {
         assert_eq!(client.get("/").text(), "3145728");
     }
     let log = server.stop();

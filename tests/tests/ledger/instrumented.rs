@@ -84,7 +84,8 @@ fn timers_are_added_up_by_their_tags() {
         assert_eq!((&sql["hits"], &sql["requests"]), (&json!(16), &json!(2)), "{model}: {told}");
         assert_eq!(sql["tags"][0], json!(["b", "2"]), "tags are in the order of their names");
         let wall = sql["wall_ns"].as_u64().expect("a number");
-        assert!((1_512_000_000..2_500_000_000).contains(&wall), "{model}: {told}");
+        // The sleeps may take longer; what was added counts once.
+        assert!((1_512_000_000..3_000_000_000).contains(&wall), "{model}: {told}");
         let running = timer(&told, "running");
         assert!(running["wall_ns"].as_u64() >= Some(4_000_000), "{model}: {told}");
         let cpu =

@@ -81,7 +81,10 @@ fn wrong(server: &Server, lock: &Path, model: &str, attempt: u32) -> Vec<String>
     let sql = waited(&told, "unix", "/.s.PGSQL.5432").1;
     let (locked, lock_ns) = waited(&told, "lock", lock.to_str().expect("we have named it"));
     let (slept, sleep_ns) = waited(&told, "sleep", "");
-    assert_eq!((locked, slept), (ROUNDS, ROUNDS), "{model}: {told}");
+    // Who comes late to the lock finds it free.
+    if (locked, slept) != (ROUNDS, ROUNDS) {
+        return vec![format!("{model}: {locked} waits for the lock, {slept} sleeps: {told}")];
+    }
     let switches = number("switches_voluntary");
     assert!((3 * ROUNDS..40 * ROUNDS).contains(&switches), "{model}: {told}");
     assert!(number("faults_minor") > 0, "{model}: {told}");
@@ -107,7 +110,7 @@ fn wrong(server: &Server, lock: &Path, model: &str, attempt: u32) -> Vec<String>
 
 /// Attempts until one was not disturbed: what a step measures of itself ends a moment beside what is told of it, and on a
 /// busy machine others run in that moment.
-const ATTEMPTS: u32 = 5;
+const ATTEMPTS: u32 = 40;
 
 #[test]
 fn every_figure_is_what_the_request_has_measured() {

@@ -5,7 +5,8 @@ use samovar_testkit::eventually;
 use samovar_testkit::http::Request;
 use std::io::Write;
 
-/// Each step waits for some ms; what it says is the peer's name.
+/// Each step waits for some ms; what it says is the peer's name. Where the time begins before the wait, it is long: a busy machine
+/// may do something else between.
 const STEPS: &str = r#"
     Samovar\route($_GET['do']);
     $pair = fn () => stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
@@ -37,21 +38,21 @@ const STEPS: &str = r#"
         stream_select($read, $none, $none, 0, 5000);
         break;
     case 'pipe':
-        $from = popen('sleep 0.01; echo', 'r');
+        $from = popen('sleep 0.5; echo', 'r');
         fgets($from);
         pclose($from);
         break;
     case 'child':
-        proc_close(proc_open(['sleep', '0.01'], [], $pipes));
+        proc_close(proc_open(['sleep', '0.5'], [], $pipes));
         break;
     case 'sleep':
-        usleep(2000); time_nanosleep(0, 2_000_000); time_sleep_until(microtime(true) + 0.002);
+        usleep(2000); time_nanosleep(0, 2_000_000); time_sleep_until(microtime(true) + 0.5);
         break;
     case 'tasks':
         Samovar\parallel(array_fill(0, 4, function () {
             $server = stream_socket_server('tcp://127.0.0.1:0');
             $client = stream_socket_client('tcp://' . stream_socket_get_name($server, false));
-            stream_set_timeout($client, 0, 40000);
+            stream_set_timeout($client, 0, 500000);
             fread($client, 1);
         }));
         break;

@@ -1,65 +1,63 @@
 //! Programs of which is known where their time goes.
 
-use crate::stage::{profile, sampled, samples, table, text, under_load, under_load_seeing};
-use samovar_testkit::{Server, binary, eventually};
+use crate::stage::{cpu_ns, profile, sampled, samples, table, text, under_load};
+use samovar_testkit::{Server, binary, eventually, go_tool_pprof};
 use serde_json::Value;
 use std::os::unix::fs::chown;
-use std::process::Command;
-use std::sync::Mutex;
 
-/// Work for six, three and one unit of time, which it measures itself; and a page that does nothing but wait. On a loaded machine a
-/// worker has no processor now and then: that is time of the function that it stands in, by its own clock and by ours.
+/// Work for six, three and one unit of processor time, and a page that does nothing but wait.
+///
+/// The work takes many slices of the scheduler's time: where others want the processor too, the sampler has its turn when a worker's
+/// slice is over, and that must come anywhere in the work.
 const PROGRAM: &str = r"<?php
 class Work {
-    static function unit() { for ($i = 0; $i < 60000; $i++) { $x = $i * 3; } }
+    static function unit() { for ($i = 0; $i < 1200000; $i++) { $x = $i * 3; } }
 }
-function six() { for ($i = 0; $i < 360000; $i++) { $x = $i * 3; } }
-function three() { for ($i = 0; $i < 180000; $i++) { $x = $i * 3; } }
+function six() { for ($i = 0; $i < 7200000; $i++) { $x = $i * 3; } }
+function three() { for ($i = 0; $i < 3600000; $i++) { $x = $i * 3; } }
 function rest() { usleep(20000); }
-function page() {
-    $t = [hrtime(true)];
-    six();
-    $t[] = hrtime(true);
-    three();
-    $t[] = hrtime(true);
-    Work::unit();
-    $t[] = hrtime(true);
-    echo $t[1] - $t[0], ' ', $t[2] - $t[1], ' ', $t[3] - $t[2];
-}
+function page() { six(); three(); Work::unit(); }
 if (str_contains($_SERVER['REQUEST_URI'], 'wait')) { rest(); } else { page(); }
 ";
-const FUNCTIONS: [&str; 3] = ["six", "three", "Work::unit"];
+const PERCENT: [(&str, f64); 3] = [("six", 60.0), ("three", 30.0), ("Work::unit", 10.0)];
 
-/// Of so many samples a share of 60 % is off by more than 3.7 points once in a thousand runs.
+/// Of so many samples a share of 60 % is hardly ever off by more. Where samples weigh unlike each other, because the machine has
+/// much else to do, it takes more of them: shares that are right come close enough some time, wrong ones never.
 const SAMPLES: f64 = 1_600.0;
 const TOLERANCE_POINTS: f64 = 5.0;
 
-/// Adds up what pages say that their functions took.
-fn measured(sums: &Mutex<[f64; 3]>, page: &str) {
-    let times = page.split(' ').map(|time| time.parse::<f64>().expect("nanoseconds"));
-    let mut sums = sums.lock().expect("no test has panicked");
-    sums.iter_mut().zip(times).for_each(|(sum, time)| *sum += time);
+/// Which function's share of the processor's time is another than it has; empty: none.
+fn wrong_share(found: &Value) -> String {
+    let all = cpu_ns(found, "page").1;
+    for (function, expected) in PERCENT {
+        let share = cpu_ns(found, function).0 * 100.0 / all;
+        if (share - expected).abs() >= TOLERANCE_POINTS {
+            return format!("{function} has {share} %, and should have {expected} %");
+        }
+    }
+    let own = cpu_ns(found, "page").0;
+    if own < all / 50.0 {
+        String::new()
+    } else {
+        format!("page only calls, and has {own} of {all}")
+    }
 }
 
 #[test]
 fn shares_are_those_of_the_program() {
     let server = sampled(PROGRAM, "").start();
     let route = ["--route", "index.php /work/{n}"];
-    let sums = Mutex::default();
-    let enough = || table(&server, &route).filter(|table| samples(table, "page").1 >= SAMPLES);
-    let see = |page: &str| measured(&sums, page);
-    let found = under_load_seeing(&server, &["/work/1", "/work/2"], &see, "samples", enough);
-    let all = samples(&found, "page").1;
-    let sums = sums.into_inner().expect("no test has panicked");
-    for (function, sum) in FUNCTIONS.into_iter().zip(sums) {
-        let (share, expected) =
-            (samples(&found, function).0 * 100.0 / all, sum * 100.0 / sums.iter().sum::<f64>());
-        assert!(
-            (share - expected).abs() < TOLERANCE_POINTS,
-            "{function} has {share} %, and {expected} % by its own clock: {found:#}"
-        );
-    }
-    assert!(samples(&found, "page").0 < all / 50.0, "it does nothing itself but call");
+    let mut said = String::new();
+    let enough = || {
+        let table = table(&server, &route).filter(|table| samples(table, "page").1 >= SAMPLES)?;
+        let wrong = wrong_share(&table);
+        if wrong != said {
+            println!("{wrong}");
+            said = wrong;
+        }
+        said.is_empty().then_some(table)
+    };
+    let found = under_load(&server, &["/work/1", "/work/2"], "right shares", enough);
     assert!(samples(&found, "rest").1 < 1.0, "another route's");
     // The time of all samples is that of the two workers, or a little less: it cannot be more.
     let wall_ns = found["now"]["wall_ns"].as_f64().expect("a number");
@@ -105,7 +103,7 @@ fn files_are_those_that_others_read() {
         path
     };
     let pprof = write("a.pb.gz", &[]);
-    let top = Command::new("go").args(["tool", "pprof", "-top"]).arg(&pprof).output();
+    let top = go_tool_pprof().arg("-top").arg(&pprof).output();
     let top = text(&top.expect("scripts/setup.sh test installs golang-go").stdout);
     assert!(top.lines().any(|line| line.ends_with(" six")), "{top}");
     let speedscope = std::fs::read(write("a.speedscope.json", &[])).expect("written");
@@ -145,16 +143,17 @@ fn a_reload_shows_what_became_dearer() {
         .expect("the server's folder");
     server.reload().expect("it boots");
     let flags = ["--against", "last-reload"];
-    let found = under_load(&server, &["/"], "both generations", || {
+    // Eight times the work. On a machine with other work both sides are noisy, for a while.
+    let found = under_load(&server, &["/"], "about eight times of before", || {
         let now = table(&server, &["--generation", "2"])?;
-        (samples(&now, "changed").0 >= 300.0).then(|| table(&server, &flags)).flatten()
+        let found =
+            (samples(&now, "changed").0 >= 300.0).then(|| table(&server, &flags)).flatten()?;
+        let of = |key: &str| found["functions"][0][key].as_f64();
+        let ratio = of("self_now")? / of("self_before")?;
+        (4.0..16.0).contains(&ratio).then_some(found)
     });
     assert_eq!(found["unit"], "ns per request", "{found:#}");
     assert_eq!(found["functions"][0]["function"], "changed", "{found:#}");
-    let of = |key: &str| found["functions"][0][key].as_f64().expect("a number");
-    let ratio = of("self_now") / of("self_before");
-    // Eight times the work; on a machine with other work both sides are noisy.
-    assert!((3.0..24.0).contains(&ratio), "{ratio}: {found:#}");
     let table = text(&profile(&server, &flags).stdout);
     assert!(table.contains("time per request") && table.contains("  changed"), "{table}");
     let svg = profile(&server, &["--against", "last-reload", "--format", "svg"]);

@@ -1,6 +1,6 @@
 //! What the processes of generations do to each other: deaths, console workers, working folders, what remains.
 
-use crate::{MODELS, SLOW_BOOT, Site, at_rest, children, descendants, settles_to, states};
+use crate::{MODELS, Site, at_rest, children, descendants, settles_to, states};
 use samovar_testkit::http::Client;
 use samovar_testkit::{Server, eventually};
 use serde_json::Value;
@@ -14,7 +14,8 @@ fn templates(server: &Server) -> Vec<i32> {
 #[test]
 fn deaths_on_either_side_of_a_reload_cost_no_request() {
     let site = Site::new();
-    site.says("one", MODELS[2]).release("slow", SLOW_BOOT);
+    let go = site.path("go");
+    site.says("one", MODELS[2]).boots_when("slow", &go);
     let server = site.serve().args(["--rehearse", "false"]).start();
     let old = templates(&server);
     site.link("slow");
@@ -35,6 +36,7 @@ fn deaths_on_either_side_of_a_reload_cost_no_request() {
         // The old generation's: it boots again, and answers meanwhile as well as it can.
         server.kill_worker(old[0]);
         assert!(server.get("/").text().starts_with("one "));
+        std::fs::write(&go, "").expect("our own folder");
         reload.join().expect("a thread").expect("a reload");
     });
     assert_eq!(server.get("/").text(), "slow");

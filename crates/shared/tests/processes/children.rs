@@ -59,6 +59,20 @@ pub(crate) fn kill(pid: i32) {
     assert!(!ended_well(pid), "it has ended before it was killed");
 }
 
+/// Whether a process runs no instruction of its own any more, and never will.
+///
+/// The kernel lets go of its locks while it ends, before it shows as a zombie: on a busy machine for long.
+pub(crate) fn is_over(pid: u64) -> bool {
+    /// Of its flags in `stat`: it is ending.
+    const PF_EXITING: u64 = 4;
+    // It may go between the look at it and any other.
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return true };
+    let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
+    let state = fields.next().expect("its state");
+    let flags: u64 = fields.nth(5).and_then(|flags| flags.parse().ok()).expect("its flags");
+    matches!(state, "Z" | "X") || flags & PF_EXITING != 0
+}
+
 /// A client of this process, which takes the seat of a process that has ended.
 pub(crate) fn client(shared: &Shared) -> Client {
     let client = Client::new(shared.clone(), 1);

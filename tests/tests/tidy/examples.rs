@@ -1,0 +1,47 @@
+//! Examples in doc comments are run: rustdoc is spared the crates that have none.
+
+use crate::tree::{files, is_kind, none, read};
+
+/// Fences of what is no Rust that could be run.
+const OTHERS: [&str; 3] = ["text", "ignore", "console"];
+
+#[test]
+fn examples_stand_in_crates_whose_examples_are_run() {
+    let all = files();
+    let is_spared = |file: &str| {
+        let manifest = file.split_once("/src/").map(|(folder, _)| format!("{folder}/Cargo.toml"));
+        manifest.is_some_and(|manifest| {
+            all.contains(&manifest) && read(&manifest).contains("doctest = false")
+        })
+    };
+    let mut found = Vec::new();
+    for file in all.iter().filter(|file| is_kind(file, &["rs"]) && is_spared(file)) {
+        if has_example(&read(file)) {
+            found.push(format!("{file} has an example"));
+        }
+    }
+    none("take `doctest = false` out of the crate's Cargo.toml", &found);
+}
+
+/// Whether a fence is opened in a doc comment for what rustdoc would take for Rust.
+fn has_example(text: &str) -> bool {
+    let mut is_open = false;
+    text.lines().filter_map(fence).any(|language| {
+        is_open = !is_open;
+        is_open && !OTHERS.contains(&language)
+    })
+}
+
+/// What stands behind a fence's three backticks.
+fn fence(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let comment = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))?;
+    comment.trim_start().strip_prefix("```").map(str::trim)
+}
+
+#[test]
+fn an_example_is_known_by_its_fence() {
+    assert!(has_example("/// Adds.\n/// ```\n/// add(1);\n/// ```\n"));
+    assert!(has_example("    /// ```no_run\n    /// ```\n"));
+    assert!(!has_example("//! ```text\n//! A → B\n//! ```\nlet x = \"```\";\n"));
+}
