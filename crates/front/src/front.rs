@@ -145,7 +145,8 @@ async fn serve(
             Protocol::Http | Protocol::FastCgi => None,
             Protocol::Https => Some(tls.clone().ok_or_else(no_certificate)?),
         };
-        let terms = Terms { role, has_proxy_header, tls, is_fastcgi: protocol == Protocol::FastCgi };
+        let terms =
+            Terms { role, has_proxy_header, tls, is_fastcgi: protocol == Protocol::FastCgi };
         let task = match socket {
             BoundSocket::Tcp(listener) => {
                 listener.set_nonblocking(true)?;

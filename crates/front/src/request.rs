@@ -10,6 +10,7 @@ mod forwarded;
 mod head;
 mod host;
 mod interim;
+mod pool;
 pub(crate) mod probe;
 mod submit;
 mod told;
@@ -90,7 +91,15 @@ async fn tell(
     };
     let mut entry = RequestLogEntry::begin(&shared.recorder, &parts, &id, client);
     let has_trace = client.trace.is_some();
-    let context = RequestContext { connection, ends, told, setup: &setup, id: &id, claims: &claims, has_trace };
+    let context = RequestContext {
+        connection,
+        ends,
+        told,
+        setup: &setup,
+        id: &id,
+        claims: &claims,
+        has_trace,
+    };
     let answered = match note.doubt {
         Some(doubt) => Err(Failure::BadRequest(doubt)),
         None => answer(&context, &mut parts, body, &mut entry).await,
@@ -154,7 +163,11 @@ async fn answer(
     match context.told {
         None => check::check(parts, &context.setup.settings.limits)?,
         Some(told) if told.is_too_large => return Err(Failure::HeadTooLarge),
-        Some(_) => {}
+        Some(told) => {
+            if let Some(page) = pool::page(context, told) {
+                return page;
+            }
+        }
     }
     if parts.uri.path() == "*" && context.told.is_none() {
         return own::about_server(&parts.method);

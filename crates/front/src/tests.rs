@@ -6,8 +6,8 @@
 mod accounts;
 mod answers;
 mod bodies;
-mod fastcgi;
 mod failures;
+mod fastcgi;
 mod files;
 mod http;
 mod http2;

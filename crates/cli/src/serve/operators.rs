@@ -189,12 +189,9 @@ const METRICS: &[ServerMetric] = &[
     ("samovar_fastcgi_requests", Kind::Counter, "Requests that came by FastCGI.", |s| {
         count(s.front.fastcgi_requests_total)
     }),
-    (
-        "samovar_fastcgi_aborted",
-        Kind::Counter,
-        "Requests that a web server took back.",
-        |s| count(s.front.fastcgi_aborted_total),
-    ),
+    ("samovar_fastcgi_aborted", Kind::Counter, "Requests that a web server took back.", |s| {
+        count(s.front.fastcgi_aborted_total)
+    }),
     ("samovar_panics", Kind::Counter, "Requests that a bug of the server has ended.", |s| {
         count(s.front.panics_total)
     }),

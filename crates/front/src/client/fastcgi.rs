@@ -3,8 +3,8 @@
 //! `record` are the bytes, `protocol` what they mean, `told` makes a request of parameters (`script` which file they name),
 //! `pipe` carries the body, `out` what goes back. This file lets all of that go on: one request at a time.
 
-pub(crate) mod pipe;
 mod out;
+pub(crate) mod pipe;
 mod protocol;
 mod record;
 mod script;
@@ -22,6 +22,7 @@ use out::Out;
 use pipe::{Pipe, pipe};
 use protocol::{Protocol, Step};
 use record::{Ended, STDERR};
+use script::Known;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -53,13 +54,17 @@ where
 {
     state.idle_timeout.set(Some(state.shared.setup().settings.fastcgi.idle_timeout));
     let mut wire = Wire::new(stream, state);
+    let known = Known::default();
     while let Ok(params) = wire.next_request().await {
-        let limits = &state.shared.setup().settings.fastcgi;
-        let read = params.map(|params| told::read(params, limits.params_max));
+        let params_max = state.shared.setup().settings.fastcgi.params_max;
+        let now_ms = state.shared.clock.real_ms();
+        let read = params.map(|params| told::read(params, params_max, (&known, now_ms)));
         let (told, headers) = match read {
             Some(Ok(Some(found))) => found,
             Some(Err(_)) => return report(state, Hostile::Params),
-            None | Some(Ok(None)) => (Told { is_too_large: true, ..Told::default() }, <_>::default()),
+            None | Some(Ok(None)) => {
+                (Told { is_too_large: true, ..Told::default() }, <_>::default())
+            }
         };
         state.shared.counters.fastcgi_requests.add(1);
         let (pipe, stdin) = pipe(told.body_bytes());

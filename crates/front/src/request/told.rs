@@ -44,6 +44,9 @@ pub(super) fn complaint(context: &RequestContext<'_>, failure: Failure) -> Optio
     let told = context.told?;
     let id = context.id.to_str().unwrap_or_default();
     let filename = told.script.filename.escape_ascii();
+    if matches!(failure, Failure::Forbidden | Failure::Outside) {
+        return Some(format!("Access to the script is denied: {filename} (samovar: request {id})"));
+    }
     if failure != Failure::NotFound {
         return Some(format!("samovar: request {id}: {failure:?}"));
     }

@@ -78,7 +78,11 @@ fn no_line_of_a_stack_that_moves_is_wrong() {
                 Reading::Idle { .. } => panic!("the program never ends"),
             }
         }
-        println!("{}, {lines} lines: {stacks} stacks, {torn} torn, {} wrong", mode.name, wrong.len());
+        println!(
+            "{}, {lines} lines: {stacks} stacks, {torn} torn, {} wrong",
+            mode.name,
+            wrong.len()
+        );
         assert!(wrong.is_empty(), "{} of {stacks}: {}", wrong.len(), wrong[0]);
         assert!(stacks > torn, "{stacks} stacks, {torn} torn");
     }

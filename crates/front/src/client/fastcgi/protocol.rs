@@ -167,9 +167,11 @@ impl Protocol {
             let asked = pairs(content, VALUES_MAX).map_err(|_| Hostile::Params)?;
             let most = self.connections_max.to_string();
             let mut values = BytesMut::new();
-            for (name, value) in
-                [("FCGI_MAX_CONNS", most.as_str()), ("FCGI_MAX_REQS", &most), ("FCGI_MPXS_CONNS", "0")]
-            {
+            for (name, value) in [
+                ("FCGI_MAX_CONNS", most.as_str()),
+                ("FCGI_MAX_REQS", &most),
+                ("FCGI_MPXS_CONNS", "0"),
+            ] {
                 if asked.iter().any(|(asked, _)| asked == name) {
                     put_pair(&mut values, name.as_bytes(), value.as_bytes());
                 }
@@ -338,7 +340,8 @@ mod tests {
 
     #[test]
     fn records_for_nothing_have_an_end() {
-        for stray in [record(STDIN, 5, b"x"), begin(1, 3, 1), record(77, 0, b""), record(8, 5, b"")] {
+        for stray in [record(STDIN, 5, b"x"), begin(1, 3, 1), record(77, 0, b""), record(8, 5, b"")]
+        {
             let mut protocol = Protocol::new(100, 7);
             let hostile = (0..=STRAYS_MAX).find_map(|_| protocol.step(stray.clone()).err());
             assert_eq!(hostile, Some(Hostile::Flood), "{stray:?}");

@@ -45,7 +45,11 @@ pub(super) struct WrongVersion;
 /// Takes the first record out of `bytes`; `None`: not all of it is there. Its content is not copied.
 pub(super) fn take(bytes: &mut BytesMut) -> Result<Option<Record>, WrongVersion> {
     let [version, kind, id @ ..] = bytes.chunk() else {
-        return if bytes.first().is_some_and(|b| *b != VERSION) { Err(WrongVersion) } else { Ok(None) };
+        return if bytes.first().is_some_and(|b| *b != VERSION) {
+            Err(WrongVersion)
+        } else {
+            Ok(None)
+        };
     };
     let kind = *kind;
     if *version != VERSION {
@@ -163,7 +167,9 @@ mod tests {
 
     #[test]
     fn what_is_no_pair() {
-        for bytes in [&b"\x01"[..], b"\x01\x01A", b"\x80\0\0", b"\xff\xff\xff\xff\xff\xff\xff\xff", b"\x00"] {
+        for bytes in
+            [&b"\x01"[..], b"\x01\x01A", b"\x80\0\0", b"\xff\xff\xff\xff\xff\xff\xff\xff", b"\x00"]
+        {
             assert_eq!(pairs(Bytes::from_static(bytes), 9), Err(Unpaired::Broken), "{bytes:?}");
         }
         assert_eq!(pairs(Bytes::from_static(b"\x01\0A\x01\0B"), 1), Err(Unpaired::TooMany));

@@ -5,6 +5,7 @@
 
 use super::told::Told;
 use bytes::Bytes;
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -13,6 +14,8 @@ use std::path::Path;
 const APACHE: [&[u8]; 2] = [b"proxy:fcgi://", b"proxy:balancer://"];
 /// How many times a path is cut.
 const CUTS_MAX: usize = 32;
+/// How long a file is believed to be there, ms; as long as a route is.
+const KNOWN_MS: u64 = 1_000;
 /// Longer ones name no file of Linux's.
 const PATH_BYTES_MAX: usize = 4096;
 
@@ -27,19 +30,38 @@ pub(crate) struct Named {
     pub(crate) path_info: Bytes,
 }
 
+/// A file that was there a moment ago: what is asked again and again costs no system call.
+#[derive(Debug, Default)]
+pub(super) struct Known(RefCell<Option<(Box<[u8]>, u64)>>);
+
+impl Known {
+    fn is_file(&self, path: &[u8], now_ms: u64) -> bool {
+        let is_fresh = |(known, at_ms): &(Box<[u8]>, u64)| {
+            **known == *path && now_ms.saturating_sub(*at_ms) < KNOWN_MS
+        };
+        if self.0.borrow().as_ref().is_some_and(is_fresh) {
+            return true;
+        }
+        let is_file = path.len() < PATH_BYTES_MAX && Path::new(OsStr::from_bytes(path)).is_file();
+        if is_file {
+            *self.0.borrow_mut() = Some((path.into(), now_ms));
+        }
+        is_file
+    }
+}
+
 /// Does it, and notes what was found.
-pub(super) fn put_right(told: &mut Told) {
-    put_right_by(told, is_file);
+pub(super) fn put_right(told: &mut Told, known: &Known, now_ms: u64) {
+    put_right_by(told, |path| known.is_file(path, now_ms));
     let of = |name| {
         let found = told.variables.iter().find(|(found, _)| found == name);
         found.map(|(_, value)| value.clone()).unwrap_or_default()
     };
-    told.script =
-        Named { filename: of("SCRIPT_FILENAME"), name: of("SCRIPT_NAME"), path_info: of("PATH_INFO") };
-}
-
-fn is_file(path: &[u8]) -> bool {
-    path.len() < PATH_BYTES_MAX && Path::new(OsStr::from_bytes(path)).is_file()
+    told.script = Named {
+        filename: of("SCRIPT_FILENAME"),
+        name: of("SCRIPT_NAME"),
+        path_info: of("PATH_INFO"),
+    };
 }
 
 fn put_right_by(told: &mut Told, is_file: impl Fn(&[u8]) -> bool) {
@@ -73,7 +95,9 @@ fn put_right_by(told: &mut Told, is_file: impl Fn(&[u8]) -> bool) {
             told.set("SCRIPT_FILENAME", asked);
         }
         if redirected.is_some() {
-            for (now, first) in [("PATH_INFO", "ORIG_PATH_INFO"), ("PATH_TRANSLATED", "ORIG_PATH_TRANSLATED")] {
+            for (now, first) in
+                [("PATH_INFO", "ORIG_PATH_INFO"), ("PATH_TRANSLATED", "ORIG_PATH_TRANSLATED")]
+            {
                 if let Some(old) = told.remove(now) {
                     told.set(first, old);
                 }
@@ -122,14 +146,16 @@ fn split(told: &mut Told, cut: &Cut) {
         let longer = path_info.as_ref().filter(|info| info.len() > rest.len());
         longer.map(|info| info.slice(info.len() - rest.len()..))
     };
-    let is_same = if *is_apache { *path_info == found } else { path_info.is_none() && found.is_none() };
+    let is_same =
+        if *is_apache { *path_info == found } else { path_info.is_none() && found.is_none() };
     if is_same {
         return;
     }
     match (path_info, name) {
         (Some(info), _) => {
             told.set("ORIG_PATH_INFO", info.clone());
-            let shorter = info.slice(..info.len() - found.as_ref().map_or(0, Bytes::len).min(info.len()));
+            let shorter =
+                info.slice(..info.len() - found.as_ref().map_or(0, Bytes::len).min(info.len()));
             if name.as_ref() != Some(&shorter) {
                 keep_first(told, "SCRIPT_NAME", "ORIG_SCRIPT_NAME");
                 told.set("SCRIPT_NAME", shorter);
@@ -148,7 +174,8 @@ fn split(told: &mut Told, cut: &Cut) {
 }
 
 fn keep_first(told: &mut Told, name: &str, first: &'static str) {
-    let old = told.variables.iter().find(|(found, _)| found == name).map(|(_, value)| value.clone());
+    let old =
+        told.variables.iter().find(|(found, _)| found == name).map(|(_, value)| value.clone());
     if let Some(old) = old {
         told.set(first, old);
     }
@@ -177,7 +204,9 @@ mod tests {
             told.set(name, *value);
         }
         put_right_by(&mut told, |path| path == b"/w/a.php");
-        let mut found: Vec<_> = told.variables.iter()
+        let mut found: Vec<_> = told
+            .variables
+            .iter()
             .map(|(name, value)| (str::from_utf8(name).unwrap(), str::from_utf8(value).unwrap()))
             .collect();
         found.sort_unstable();
@@ -188,7 +217,8 @@ mod tests {
 
     #[test]
     fn as_nginx_tells_it() {
-        let whole = [("SCRIPT_FILENAME", "/w/a.php"), ("SCRIPT_NAME", "/a.php"), ("PATH_INFO", "/x")];
+        let whole =
+            [("SCRIPT_FILENAME", "/w/a.php"), ("SCRIPT_NAME", "/a.php"), ("PATH_INFO", "/x")];
         check(&whole, &whole);
         check(
             &[("SCRIPT_FILENAME", "/w/b.php"), ("SCRIPT_NAME", "/b.php")],
@@ -228,10 +258,7 @@ mod tests {
             &[("SCRIPT_FILENAME", "/w/a.php"), ("SCRIPT_NAME", "/a.php")],
         );
         check(
-            &[
-                ("SCRIPT_FILENAME", "proxy:fcgi://localhost/w/a.php/x"),
-                ("SCRIPT_NAME", "/a.php/x"),
-            ],
+            &[("SCRIPT_FILENAME", "proxy:fcgi://localhost/w/a.php/x"), ("SCRIPT_NAME", "/a.php/x")],
             &[
                 ("ORIG_SCRIPT_FILENAME", "/w/a.php/x"),
                 ("ORIG_SCRIPT_NAME", "/a.php/x"),

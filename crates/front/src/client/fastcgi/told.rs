@@ -5,7 +5,7 @@
 
 use super::pipe::Stdin;
 use super::record::{Unpaired, pairs};
-use super::script::{self, Named};
+use super::script::{self, Known, Named};
 use crate::client::ends::Ends;
 use crate::client::request_body::RequestBody;
 use crate::client::screen::Note;
@@ -54,7 +54,12 @@ impl Told {
 }
 
 /// Reads the parameters of one request. Err: they are none. `None`: there are too many.
-pub(super) fn read(params: Bytes, params_max: usize) -> Result<Option<(Told, HeaderMap)>, Unpaired> {
+/// `known` is what the connection knows of files, at this time.
+pub(super) fn read(
+    params: Bytes,
+    params_max: usize,
+    (known, now_ms): (&Known, u64),
+) -> Result<Option<(Told, HeaderMap)>, Unpaired> {
     let pairs = match pairs(params, params_max) {
         Ok(pairs) => pairs,
         Err(Unpaired::TooMany) => return Ok(None),
@@ -72,7 +77,7 @@ pub(super) fn read(params: Bytes, params_max: usize) -> Result<Option<(Told, Hea
             },
         }
     }
-    script::put_right(&mut told);
+    script::put_right(&mut told, known, now_ms);
     told.ends = ends(&told);
     Ok(Some((told, headers)))
 }
@@ -91,7 +96,8 @@ impl Told {
 
     /// The length of the body; `None`: it is not known. Methods that have none mostly do not say so.
     pub(super) fn body_bytes(&self) -> Option<u64> {
-        let is_bodiless = || matches!(self.get("REQUEST_METHOD"), Some(b"GET" | b"HEAD" | b"OPTIONS"));
+        let is_bodiless =
+            || matches!(self.get("REQUEST_METHOD"), Some(b"GET" | b"HEAD" | b"OPTIONS"));
         self.number("CONTENT_LENGTH").or_else(|| is_bodiless().then_some(0))
     }
 }
