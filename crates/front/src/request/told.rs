@@ -93,7 +93,7 @@ impl ScriptRequest<'_> {
             remote_addr: text("REMOTE_ADDR"),
             request_id: context.id.as_bytes(),
             content_type,
-            cookie: header(header::COOKIE),
+            cookie: header(header::COOKIE).or_else(|| told.get("HTTP_COOKIE")),
             authorization: header(header::AUTHORIZATION),
             content_length: body_bytes.or_else(|| told.number("CONTENT_LENGTH")),
             server_port: told.number("SERVER_PORT").unwrap_or_default(),
@@ -101,6 +101,8 @@ impl ScriptRequest<'_> {
             flags: flags(script.lane, context.ends.is_tls, wants_report) | FLAG_FASTCGI,
         };
         let headers = parts.headers.iter().map(|(n, v)| (n.as_str().as_bytes(), v.as_bytes()));
+        let odd: Vec<_> = told.odd_headers().collect();
+        let headers = headers.chain(odd.iter().map(|(name, value)| (&name[..], *value)));
         let headers = headers.filter(|(name, _)| is_passed(name));
         let has_id = told.get("REQUEST_ID").is_some();
         let id = (!has_id).then_some((&b"REQUEST_ID"[..], context.id.as_bytes()));
