@@ -115,9 +115,10 @@ deny: ## licences and sources of the dependencies: our own look, and cargo-deny'
 	    echo "hint: cargo install --locked cargo-deny"; \
 	fi
 
-fuzz: ## a minute each of fuzzing the front against hostile memory and PROXY headers (needs cargo-fuzz and nightly)
+fuzz: ## a minute each of fuzzing the front against hostile memory, PROXY headers and FastCGI (needs cargo-fuzz and nightly)
 	cd crates/ring && $(CARGO) +nightly fuzz run scribble -- -max_total_time=60
 	cd crates/front && $(CARGO) +nightly fuzz run proxy_header -- -max_total_time=60
+	cd crates/front && $(CARGO) +nightly fuzz run fastcgi -- -max_total_time=60
 
 clean: ## remove what was built
 	$(CARGO) clean

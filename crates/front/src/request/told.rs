@@ -11,6 +11,7 @@ use crate::route::target::Target;
 use http::request::Parts;
 use http::{HeaderValue, header};
 use samovar_ring::request::{FLAG_FASTCGI, RequestHead, TooLarge, encode_with};
+use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
 impl<'a> RequestContext<'a> {
@@ -25,7 +26,11 @@ impl<'a> RequestContext<'a> {
         match &routed.route {
             Route::Script(script) => {
                 // The front controller stands in for nothing here: the web server says which script it wants.
-                let is_it = name.strip_prefix(&script.name[..]) == Some(&script.path_info[..]);
+                let is_named = name.strip_prefix(&script.name[..]) == Some(&script.path_info[..]);
+                // Nor does a folder that a location gives another place.
+                let root = setup.site.root.as_os_str().as_bytes();
+                let below = script.filename.strip_prefix(root.strip_suffix(b"/").unwrap_or(root));
+                let is_it = is_named && below == Some(&script.name[..]);
                 if is_it { routed } else { absent(routed.effects.clone()) }
             }
             // As php-fpm's `security.limit_extensions`: a picture is no script.

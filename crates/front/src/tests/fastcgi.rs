@@ -250,13 +250,34 @@ fn what_is_no_script_here_is_refused() {
 }
 
 #[test]
+fn a_folder_that_a_location_places_elsewhere_is_not_reached_by_its_name_in_the_root() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::fs::write(elsewhere.path().join("a.php"), "<?php").unwrap();
+    let folder = elsewhere.path().canonicalize().unwrap();
+    let server = Server::fastcgi(|o| {
+        let location = samovar_config::Location {
+            paths: vec!["/tool/*".to_owned()],
+            alias: Some(folder),
+            ..samovar_config::Location::default()
+        };
+        o.locations = vec![location];
+    })
+    .work(|job| job.answer("ran"));
+    let mut client = server.client();
+    client.send(&server.request(1, true, "/tool/a.php", &[]));
+    let answer = client.told_back(1);
+    assert!(answer.out.starts_with("Status: 404 "), "{answer:?}");
+}
+
+#[test]
 fn a_request_that_is_taken_back_ends_and_the_connection_goes_on() {
     let (told, heard) = channel();
     let server = Server::fastcgi(|_| {}).work(move |job| {
         told.send(()).unwrap();
         if job.field("query") == "wait" {
+            job.head(200, "Content-Type: text/plain\n");
             let worker = &mut *job;
-            until("the client has gone", || !(worker.write(&[b'x'; 70_000]) && worker.flush()));
+            until("the client has gone", || !(worker.write(&vec![b'x'; 70_000]) && worker.flush()));
             return After::Finish;
         }
         job.answer("next")

@@ -74,7 +74,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             allowed: "a text of up to 256 bytes",
             set: |settings, text, _| {
                 let is_short = (1..=TEXT_BYTES_MAX).contains(&text.len());
-                is_short.then(|| settings.fastcgi.ping_response = text.to_owned())
+                is_short.then(|| text.clone_into(&mut settings.fastcgi.ping_response))
             },
         },
         default: Preset::Text("pong"),

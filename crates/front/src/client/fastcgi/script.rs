@@ -71,7 +71,7 @@ fn put_right_by(told: &mut Told, is_file: impl Fn(&[u8]) -> bool) {
     let mut filename = value(told, "SCRIPT_FILENAME");
     let translated = value(told, "PATH_TRANSLATED");
     let mut is_apache = false;
-    if let Some(bare) = filename.as_ref().and_then(|name| without_host(name)) {
+    if let Some(bare) = filename.as_ref().and_then(without_host) {
         is_apache = true;
         told.set("SCRIPT_FILENAME", bare.clone());
         filename = Some(bare);
