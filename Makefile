@@ -104,6 +104,7 @@ ledger: tested ## the CPU time of 10,000 requests in each execution model is som
 	$(LEAVES_NOTHING) $(CARGO) test --locked -p samovar-tests --test ledger -- --ignored --nocapture
 
 nightly: export TESTED = release
+nightly: export FASTCGI = all
 nightly: setup-test whole php chaos chaos-rates visitors engine ledger ## what is too slow for every run
 
 deny: ## licences and sources of the dependencies: our own look, and cargo-deny's where it is installed
