@@ -243,7 +243,7 @@ mod tests {
     }
 
     /// What the records come to, one after another; the last may be hostile.
-    fn check<const N: usize>(records: [Record; N], expected: [Result<Step, Hostile>; N]) {
+    fn check<const N: usize>(records: [Record; N], expected: &[Result<Step, Hostile>]) {
         let mut protocol = Protocol::new(100, 7);
         let found = records.map(|record| protocol.step(record));
         assert_eq!(found, expected);
@@ -262,7 +262,7 @@ mod tests {
                 record(STDIN, 1, b""),
                 record(ABORT_REQUEST, 1, b""),
             ],
-            [
+            &[
                 Ok(Step::Nothing),
                 Ok(Step::Nothing),
                 Ok(Step::Nothing),
@@ -280,13 +280,13 @@ mod tests {
         let (reply, refuse) = (|bytes| Ok(Step::Reply(bytes)), |bytes| Ok(Step::Refuse(bytes)));
         check(
             [begin(1, 1, 1), begin(2, 1, 1), record(PARAMS, 2, b"x")],
-            [Ok(Step::Nothing), reply(end(2, Ended::CannotMultiplex)), Ok(Step::Nothing)],
+            &[Ok(Step::Nothing), reply(end(2, Ended::CannotMultiplex)), Ok(Step::Nothing)],
         );
-        check([begin(1, 2, 1)], [reply(end(1, Ended::UnknownRole))]);
-        check([begin(1, 3, 0)], [refuse(end(1, Ended::UnknownRole))]);
+        check([begin(1, 2, 1)], &[reply(end(1, Ended::UnknownRole))]);
+        check([begin(1, 3, 0)], &[refuse(end(1, Ended::UnknownRole))]);
         check(
             [begin(9, 1, 1), record(ABORT_REQUEST, 9, b"")],
-            [Ok(Step::Nothing), reply(end(9, Ended::Complete))],
+            &[Ok(Step::Nothing), reply(end(9, Ended::Complete))],
         );
     }
 
@@ -305,21 +305,21 @@ mod tests {
         put_unknown(&mut unknown, 99);
         check(
             [record(GET_VALUES, 0, &asked), record(99, 0, b"")],
-            [Ok(Step::Reply(told)), Ok(Step::Reply(unknown))],
+            &[Ok(Step::Reply(told)), Ok(Step::Reply(unknown))],
         );
-        check([record(GET_VALUES, 0, b"\x09")], [Err(Hostile::Params)]);
+        check([record(GET_VALUES, 0, b"\x09")], &[Err(Hostile::Params)]);
     }
 
     #[test]
     fn what_may_not_come_there() {
         let parameters = |id| record(PARAMS, id, b"");
-        check([begin(1, 1, 0), begin(1, 1, 0)], [Ok(Step::Nothing), Err(Hostile::Order)]);
-        check([begin(1, 1, 0), record(STDIN, 1, b"x")], [Ok(Step::Nothing), Err(Hostile::Order)]);
+        check([begin(1, 1, 0), begin(1, 1, 0)], &[Ok(Step::Nothing), Err(Hostile::Order)]);
+        check([begin(1, 1, 0), record(STDIN, 1, b"x")], &[Ok(Step::Nothing), Err(Hostile::Order)]);
         check(
             [begin(1, 1, 0), parameters(1), parameters(1)],
-            [Ok(Step::Nothing), Ok(Step::Request(Some(Bytes::new()))), Err(Hostile::Order)],
+            &[Ok(Step::Nothing), Ok(Step::Request(Some(Bytes::new()))), Err(Hostile::Order)],
         );
-        check([record(BEGIN_REQUEST, 1, b"\0\x01")], [Err(Hostile::Short)]);
+        check([record(BEGIN_REQUEST, 1, b"\0\x01")], &[Err(Hostile::Short)]);
     }
 
     #[test]
@@ -331,7 +331,7 @@ mod tests {
                 record(PARAMS, 1, &[b'x'; 60]),
                 record(PARAMS, 1, b""),
             ],
-            [Ok(Step::Nothing), Ok(Step::Nothing), Ok(Step::Nothing), Ok(Step::Request(None))],
+            &[Ok(Step::Nothing), Ok(Step::Nothing), Ok(Step::Nothing), Ok(Step::Request(None))],
         );
     }
 
