@@ -112,6 +112,7 @@ ledger: tested ## the CPU time of 10,000 requests in each execution model is som
 	$(LEAVES_NOTHING) $(TESTS) --test ledger -- --ignored --nocapture
 
 nightly: export TESTED = release
+nightly: export FASTCGI = all
 nightly: setup-test whole php chaos chaos-rates visitors engine ledger ## what is too slow for every run
 
 deny: ## licences and sources of the dependencies: our own look, and cargo-deny's where it is installed
@@ -123,9 +124,10 @@ deny: ## licences and sources of the dependencies: our own look, and cargo-deny'
 	    echo "hint: cargo install --locked cargo-deny"; \
 	fi
 
-fuzz: ## a minute each of fuzzing the front against hostile memory and PROXY headers (needs cargo-fuzz and nightly)
+fuzz: ## a minute each of fuzzing the front against hostile memory, PROXY headers and FastCGI (needs cargo-fuzz and nightly)
 	cd crates/ring && $(CARGO) +nightly fuzz run scribble -- -max_total_time=60
 	cd crates/front && $(CARGO) +nightly fuzz run proxy_header -- -max_total_time=60
+	cd crates/front && $(CARGO) +nightly fuzz run fastcgi -- -max_total_time=60
 
 clean: ## remove what was built
 	$(CARGO) clean

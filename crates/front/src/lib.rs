@@ -34,6 +34,7 @@ mod tls;
 #[cfg(test)]
 mod tests;
 
+pub use client::fastcgi::requests_in as fastcgi_requests_in;
 pub use client::listeners::{self, Bound};
 pub use client::proxy_header;
 pub use front::Front;

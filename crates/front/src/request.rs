@@ -10,6 +10,7 @@ mod forwarded;
 mod head;
 mod host;
 mod interim;
+mod pool;
 pub(crate) mod probe;
 mod submit;
 mod told;
@@ -163,7 +164,11 @@ async fn answer(
     match context.told {
         None => check::check(parts, &context.setup.settings.limits)?,
         Some(told) if told.is_too_large => return Err(Failure::HeadTooLarge),
-        Some(_) => {}
+        Some(told) => {
+            if let Some(page) = pool::page(context, told) {
+                return page;
+            }
+        }
     }
     if parts.uri.path() == "*" && context.told.is_none() {
         return own::about_server(&parts.method);

@@ -16,6 +16,7 @@ use crate::runtime::packing::Packing;
 use crate::runtime::shed::Shed;
 use crate::runtime::throttle::Throttle;
 use crate::setup::Setup;
+use jiff::Timestamp;
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::fmt;
@@ -44,6 +45,8 @@ pub(crate) struct Shared {
     /// There is something to sweep again.
     pub(crate) sweeper: Notify,
     pub(crate) clock: Rc<Clock>,
+    /// When this front began.
+    pub(crate) started: Timestamp,
     pub(crate) warnings: Warnings,
     /// Places that clients have, and their connections.
     pub(crate) request_shares: Rc<Shares>,
@@ -94,6 +97,7 @@ impl Shared {
             draining: Cell::new(false),
             sweeper: Notify::new(),
             clock,
+            started: Timestamp::now(),
             warnings: Warnings::default(),
             request_shares: Rc::default(),
             connection_shares: Rc::default(),

@@ -102,7 +102,6 @@ impl Nginx {
     pub fn before(root: &Path, fastcgi: &str) -> Nginx {
         let folder = TempDir::with_prefix("samovar-nginx-").expect("a temporary folder");
         std::fs::create_dir(folder.path().join("nginx")).expect("an empty folder");
-        open_to_all(folder.path());
         let behind = Behind { server: fastcgi, is_kept: true };
         let (process, address) = start_nginx(folder.path(), root, None, "", &behind);
         Nginx { process, address, _folder: folder }

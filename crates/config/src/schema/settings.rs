@@ -451,6 +451,12 @@ pub struct FastCgi {
     pub params_max: usize,
     /// Between two requests on a connection; zero: for ever.
     pub idle_timeout: Duration,
+    /// By which path php-fpm's status page is asked for.
+    pub status_path: Option<String>,
+    /// By which path is asked whether anybody is there.
+    pub ping_path: Option<String>,
+    /// The answer to that.
+    pub ping_response: String,
 }
 }
 

@@ -236,7 +236,7 @@ impl ConnectionState {
             Phase::Head if is_over(timeouts.header, since_ms) => self.order(Close::SlowHead),
             // What has just arrived is answered: the client could not know.
             Phase::Idle if is_over(self.idle_timeout.get().unwrap_or(timeouts.idle), since_ms) => {
-                self.order(Close::WhenIdle)
+                self.order(Close::WhenIdle);
             }
             _ => {}
         }

@@ -22,6 +22,7 @@ use out::Out;
 use pipe::{Pipe, pipe};
 use protocol::{Protocol, Step};
 use record::{Ended, STDERR};
+use script::Known;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -32,6 +33,8 @@ use told::Told;
 
 /// Room for what a read may bring: parameters, mostly all of them.
 const READ_BYTES: usize = 8 * 1024;
+/// The same while a request is answered: that it is taken back.
+const WORD_BYTES: usize = 256;
 /// The same for a body.
 const BODY_READ_BYTES: usize = 64 * 1024;
 /// Bytes that wait for the socket before the answer is asked for more of them.
@@ -53,9 +56,11 @@ where
 {
     state.idle_timeout.set(Some(state.shared.setup().settings.fastcgi.idle_timeout));
     let mut wire = Wire::new(stream, state);
+    let known = Known::default();
     while let Ok(params) = wire.next_request().await {
-        let limits = &state.shared.setup().settings.fastcgi;
-        let read = params.map(|params| told::read(params, limits.params_max));
+        let params_max = state.shared.setup().settings.fastcgi.params_max;
+        let now_ms = state.shared.clock.real_ms();
+        let read = params.map(|params| told::read(params, params_max, (&known, now_ms)));
         let (told, headers) = match read {
             Some(Ok(Some(found))) => found,
             Some(Err(_)) => return report(state, Hostile::Params),
@@ -100,6 +105,29 @@ pub(super) fn report(state: &ConnectionState, hostile: Hostile) {
         let peer = state.ends().peer_text.as_str();
         tracing::warn!(what, peer, suppressed, "closed a FastCGI connection\nhint: {hint}");
     }
+}
+
+/// Takes bytes in as a connection does, and says how many requests they were: for fuzzing.
+pub fn requests_in(bytes: &[u8], params_max: usize) -> usize {
+    let (mut input, mut protocol) = (BytesMut::from(bytes), Protocol::new(64 * 1024, 1));
+    let (known, mut count) = (Known::default(), 0);
+    while let Ok(Some(record)) = record::take(&mut input) {
+        match protocol.step(record) {
+            Ok(Step::Request(Some(params))) => match told::read(params, params_max, (&known, 0)) {
+                Ok(Some((told, headers))) => {
+                    let (pipe, stdin) = pipe(told.body_bytes());
+                    drop((told::request(told, headers, stdin), pipe));
+                    count += 1;
+                }
+                Ok(None) => count += 1,
+                Err(_) => break,
+            },
+            Ok(Step::BodyEnd | Step::Abort) => drop(protocol.finish()),
+            Ok(_) => {}
+            Err(_) => break,
+        }
+    }
+    count
 }
 
 /// How a request came to its end.
@@ -171,8 +199,12 @@ impl Wire {
                 },
             }
         }
-        if self.is_between() && self.state.phase.get() == Phase::Head {
-            self.state.enter(Phase::Idle);
+        if self.is_between() {
+            if self.state.phase.get() == Phase::Head {
+                self.state.enter(Phase::Idle);
+            }
+            // Many connections wait for most of their time.
+            self.input = BytesMut::new();
         }
         ready!(self.poll_write(cx))?;
         if self.leaves && self.is_between() { Poll::Ready(Err(Over)) } else { Poll::Pending }
@@ -224,13 +256,7 @@ impl Wire {
         match pin!(self.stream.read_buf(&mut self.input)).poll(cx) {
             Poll::Ready(Ok(1..)) => Ok(Poll::Ready(())),
             Poll::Ready(Ok(0) | Err(_)) => Err(Over),
-            Poll::Pending => {
-                if self.input.is_empty() {
-                    // Many connections wait for most of their time.
-                    self.input = BytesMut::new();
-                }
-                Ok(Poll::Pending)
-            }
+            Poll::Pending => Ok(Poll::Pending),
         }
     }
 
@@ -269,7 +295,7 @@ impl Wire {
     /// Reads as far as somebody wants it; whether the request was taken back.
     fn read(&mut self, pipe: &Pipe, cx: &mut Context<'_>) -> Result<bool, Over> {
         while self.protocol.has_body() || pipe.has_room(cx) {
-            let room = if self.protocol.has_body() { READ_BYTES } else { BODY_READ_BYTES };
+            let room = if self.protocol.has_body() { WORD_BYTES } else { BODY_READ_BYTES };
             match self.step()? {
                 Some(step) => {
                     if self.pass(step, pipe)? {

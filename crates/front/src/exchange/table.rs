@@ -22,7 +22,8 @@ use crate::runtime::link::{FrontEvent, KillReason, Link, SupervisorLink};
 use crate::runtime::shed::Shed;
 use crate::runtime::throttle::Throttle;
 use samovar_ring::{
-    End, Filling, FrontEnd, Incarnation, Lane, Progress, Ring, SlotIndex, Supervision, WorkerState,
+    End, Filling, FrontEnd, Incarnation, Lane, Progress, Ring, SlotIndex, Supervision,
+    WorkerReport, WorkerState,
 };
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -138,9 +139,14 @@ impl Exchanges {
 
     /// Whether any worker, of whatever generation, has come as far as to take requests.
     pub(crate) fn has_workers(&self) -> bool {
-        let is_up = |state| matches!(state, WorkerState::Idle | WorkerState::Busy);
-        (0..self.supervision.cells())
-            .any(|cell| self.supervision.report(cell).is_some_and(|r| is_up(r.state)))
+        self.workers().next().is_some()
+    }
+
+    /// Those that have come as far.
+    pub(crate) fn workers(&self) -> impl Iterator<Item = WorkerReport> {
+        let is_up =
+            |report: &WorkerReport| matches!(report.state, WorkerState::Idle | WorkerState::Busy);
+        (0..self.supervision.cells()).filter_map(|cell| self.supervision.report(cell)).filter(is_up)
     }
 
     /// Measures how fast requests are finished: with each sweep.

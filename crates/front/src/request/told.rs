@@ -11,6 +11,7 @@ use crate::route::target::Target;
 use http::request::Parts;
 use http::{HeaderValue, header};
 use samovar_ring::request::{FLAG_FASTCGI, RequestHead, TooLarge, encode_with};
+use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
 impl<'a> RequestContext<'a> {
@@ -25,7 +26,11 @@ impl<'a> RequestContext<'a> {
         match &routed.route {
             Route::Script(script) => {
                 // The front controller stands in for nothing here: the web server says which script it wants.
-                let is_it = name.strip_prefix(&script.name[..]) == Some(&script.path_info[..]);
+                let is_named = name.strip_prefix(&script.name[..]) == Some(&script.path_info[..]);
+                // Nor does a folder that a location gives another place.
+                let root = setup.site.root.as_os_str().as_bytes();
+                let below = script.filename.strip_prefix(root.strip_suffix(b"/").unwrap_or(root));
+                let is_it = is_named && below == Some(&script.name[..]);
                 if is_it { routed } else { absent(routed.effects.clone()) }
             }
             // As php-fpm's `security.limit_extensions`: a picture is no script.
@@ -44,6 +49,9 @@ pub(super) fn complaint(context: &RequestContext<'_>, failure: Failure) -> Optio
     let told = context.told?;
     let id = context.id.to_str().unwrap_or_default();
     let filename = told.script.filename.escape_ascii();
+    if matches!(failure, Failure::Forbidden | Failure::Outside) {
+        return Some(format!("Access to the script is denied: {filename} (samovar: request {id})"));
+    }
     if failure != Failure::NotFound {
         return Some(format!("samovar: request {id}: {failure:?}"));
     }
@@ -90,7 +98,7 @@ impl ScriptRequest<'_> {
             remote_addr: text("REMOTE_ADDR"),
             request_id: context.id.as_bytes(),
             content_type,
-            cookie: header(header::COOKIE),
+            cookie: header(header::COOKIE).or_else(|| told.get("HTTP_COOKIE")),
             authorization: header(header::AUTHORIZATION),
             content_length: body_bytes.or_else(|| told.number("CONTENT_LENGTH")),
             server_port: told.number("SERVER_PORT").unwrap_or_default(),
@@ -98,6 +106,8 @@ impl ScriptRequest<'_> {
             flags: flags(script.lane, context.ends.is_tls, wants_report) | FLAG_FASTCGI,
         };
         let headers = parts.headers.iter().map(|(n, v)| (n.as_str().as_bytes(), v.as_bytes()));
+        let odd: Vec<_> = told.odd_headers().collect();
+        let headers = headers.chain(odd.iter().map(|(name, value)| (&name[..], *value)));
         let headers = headers.filter(|(name, _)| is_passed(name));
         let has_id = told.get("REQUEST_ID").is_some();
         let id = (!has_id).then_some((&b"REQUEST_ID"[..], context.id.as_bytes()));

@@ -1,7 +1,7 @@
 //! Routes decided a moment ago: in steady state a request costs no `stat`.
 
 use super::files::DiskFiles;
-use super::path::{encoded, normalise};
+use super::path::{encoded, merge_slashes, normalise};
 use super::site::{Routed, Site};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -53,8 +53,9 @@ impl RouteCache {
         filename: &[u8],
         now_ms: u64,
     ) -> Option<(Rc<Routed>, Vec<u8>)> {
-        let below = self.files.below_root(filename)?;
-        let path = encoded(below);
+        // Apache begins it with two slashes.
+        let filename = merge_slashes(filename);
+        let path = encoded(self.files.below_root(&filename)?);
         let name = normalise(path.as_bytes()).ok()?;
         Some((self.route(site, host, path.as_bytes(), now_ms), name))
     }

@@ -65,8 +65,18 @@ struct Folder {
 impl Folder {
     /// Where it leads to, as of a moment ago.
     fn resolve(&self) -> Option<PathBuf> {
+        self.resolve_unless(ROOT_TTL)
+    }
+
+    /// The same, as of now: a link has been switched, and what is found lies where it leads now.
+    fn resolve_now(&self) -> Option<PathBuf> {
+        self.resolve_unless(Duration::ZERO)
+    }
+
+    /// It was resolved less than `age` ago.
+    fn resolve_unless(&self, age: Duration) -> Option<PathBuf> {
         let mut resolved = self.resolved.borrow_mut();
-        if resolved.as_ref().is_none_or(|(at, _)| at.elapsed() > ROOT_TTL) {
+        if resolved.as_ref().is_none_or(|(at, _)| at.elapsed() >= age) {
             *resolved = self.path.canonicalize().ok().map(|path| (Instant::now(), path));
         }
         resolved.as_ref().map(|(_, path)| path.clone())
@@ -92,7 +102,9 @@ impl DiskFiles {
             let below = filename.strip_prefix(root.strip_suffix(b"/").unwrap_or(root))?;
             below.starts_with(b"/").then_some(below)
         };
-        below(&root.path).or_else(|| below(&root.resolve()?))
+        below(&root.path)
+            .or_else(|| below(&root.resolve()?))
+            .or_else(|| below(&root.resolve_now()?))
     }
 
     /// Where the canonical `path` lies: below its folder, or below a listed target that a symlink leads to.
@@ -133,7 +145,12 @@ impl Files for DiskFiles {
             return Found::Absent;
         }
         let Ok(canonical) = path.canonicalize() else { return Found::Absent };
-        match self.whereabouts(folder, &canonical) {
+        let mut whereabouts = self.whereabouts(folder, &canonical);
+        if matches!(whereabouts, Whereabouts::Outside) {
+            folder.resolve_now();
+            whereabouts = self.whereabouts(folder, &canonical);
+        }
+        match whereabouts {
             Whereabouts::Outside => {
                 self.report_outside(&path, &canonical);
                 return Found::Outside;
@@ -148,5 +165,31 @@ impl Files for DiskFiles {
         let root = self.folders.first()?.resolve()?;
         let below = file.strip_prefix(root).ok()?;
         Some([b"/", below.as_os_str().as_bytes()].concat())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_deploy_that_switches_the_root_is_seen_with_the_first_file_of_it() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = |name: &str| folder.path().join(name);
+        for release in ["1", "2"] {
+            std::fs::create_dir(path(release)).expect("our own folder");
+            std::fs::write(path(release).join("index.php"), "").expect("our own folder");
+        }
+        symlink("1", path("current")).expect("our own folder");
+        let files = DiskFiles::new([path("current")], &[]);
+        let (first, second) = (path("1/index.php"), path("2/index.php"));
+        assert_eq!(files.look(0, b"/index.php"), Found::File(first.clone()));
+        assert_eq!(files.below_root(first.as_os_str().as_bytes()), Some(&b"/index.php"[..]));
+        symlink("2", path("next")).expect("our own folder");
+        std::fs::rename(path("next"), path("current")).expect("our own folder");
+        assert_eq!(files.below_root(second.as_os_str().as_bytes()), Some(&b"/index.php"[..]));
+        assert_eq!(files.look(0, b"/index.php"), Found::File(second));
+        assert_eq!(files.below_root(b"/etc/passwd"), None);
     }
 }

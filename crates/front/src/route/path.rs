@@ -1,5 +1,7 @@
 //! What a path means: decoded, normal, split where a script's name may end. Pure functions.
 
+use std::borrow::Cow;
+
 /// Decodes percent escapes once, merges slashes, resolves `.` and `..`. The result starts with a slash.
 pub(super) fn normalise(path: &[u8]) -> Result<Vec<u8>, &'static str> {
     let decoded = decode(path)?;
@@ -76,6 +78,16 @@ pub(super) fn with_slash(path: &[u8]) -> String {
     let mut out = encoded(path);
     out.push('/');
     out
+}
+
+/// `path` with one slash where several follow each other.
+pub(super) fn merge_slashes(path: &[u8]) -> Cow<'_, [u8]> {
+    if memchr::memmem::find(path, b"//").is_none() {
+        return Cow::Borrowed(path);
+    }
+    let mut out = path.to_vec();
+    out.dedup_by(|next, last| *next == b'/' && *last == b'/');
+    Cow::Owned(out)
 }
 
 /// `path` percent-encoded.

@@ -88,7 +88,7 @@ impl Client {
         (content.len() == length).then_some((kind, u16::from(high) << 8 | u16::from(low), content))
     }
 
-    fn fastcgi_answer(&mut self, id: u16) -> Answer {
+    fn told_back(&mut self, id: u16) -> Answer {
         let mut answer = Answer::default();
         while let Some((kind, of, content)) = self.record() {
             assert_eq!(of, id, "kind {kind}");
@@ -118,7 +118,7 @@ fn a_request_and_what_php_is_told() {
     let further = [("REQUEST_URI", "/a%20b?c"), ("APP_ENV", "prod"), ("HTTP_PROXY", "evil")];
     let mut client = server.client();
     client.send(&server.request(1, false, "/index.php", &further));
-    let answer = client.fastcgi_answer(1);
+    let answer = client.told_back(1);
     assert_eq!(answer.ended, Some(0), "{answer:?}");
     let (head, body) = answer.out.split_once("\r\n\r\n").expect("a head");
     assert!(head.contains("content-type: text/plain") && !head.contains("Status:"), "{head}");
@@ -143,7 +143,7 @@ fn a_connection_is_kept_for_further_requests() {
         for piece in server.request(7, true, name, &[]).chunks(if round == 3 { 1 } else { 5000 }) {
             client.send(piece);
         }
-        let answer = client.fastcgi_answer(7);
+        let answer = client.told_back(7);
         assert!(answer.out.ends_with(&format!("\r\n\r\n{name}")), "{answer:?}");
     }
     assert_eq!(server.handle.counters().connections_total, 1);
@@ -170,7 +170,7 @@ fn bodies_of_any_length_arrive_whole() {
         }
         client.send(&record(STDIN, 1, b""));
         let sum: u64 = body.iter().map(|b| u64::from(*b)).sum();
-        let answer = client.fastcgi_answer(1);
+        let answer = client.told_back(1);
         assert!(answer.out.ends_with(&format!("\r\n\r\n{length} {sum}")), "{answer:?}");
     }
 }
@@ -183,7 +183,7 @@ fn a_body_that_is_shorter_than_it_says_is_refused() {
     let told = record(PARAMS, 1, &server.told("/index.php", &further));
     let body = [record(STDIN, 1, b"short"), record(STDIN, 1, b"")].concat();
     client.send(&[begin(1, true), told, record(PARAMS, 1, b""), body].concat());
-    let answer = client.fastcgi_answer(1);
+    let answer = client.told_back(1);
     assert!(answer.out.starts_with("Status: 400 Bad Request\r\n"), "{answer:?}");
 }
 
@@ -210,7 +210,7 @@ fn long_answers_come_whole_and_broken_ones_do_not_look_whole() {
     let at = memchr::memmem::find(&body, b"\r\n\r\n").expect("a head") + 4;
     assert!(body[at..] == pattern(1_000_000)[..], "{} bytes", body.len() - at);
     client.send(&server.request(1, true, "/index.php", &[("QUERY_STRING", "die")]));
-    assert_eq!(client.fastcgi_answer(1).ended, None, "no end is told of half an answer");
+    assert_eq!(client.told_back(1).ended, None, "no end is told of half an answer");
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn what_is_no_script_here_is_refused() {
         ("/missing.php", None, "Status: 404 "),
         ("/", None, "Status: 404 "),
         ("/picture.png", None, "Status: 403 "),
-        ("/picture.png/x.php", None, "Status: 404 "),
+        ("/picture.png/x.php", None, "Status: 403 "),
         ("/.secret/a.php", None, "Status: 404 "),
         ("/a.php", Some(elsewhere.as_str()), "Status: 404 "),
         ("/a.php", Some(sneaky.as_str()), "Status: 404 "),
@@ -237,7 +237,7 @@ fn what_is_no_script_here_is_refused() {
     ] {
         let further: Vec<_> = filename.map(|name| ("SCRIPT_FILENAME", name)).into_iter().collect();
         client.send(&server.request(1, true, name, &further));
-        let answer = client.fastcgi_answer(1);
+        let answer = client.told_back(1);
         assert!(answer.out.starts_with(status), "{name} {filename:?}: {answer:?}");
         assert_eq!(
             answer.err.contains("Primary script unknown"),
@@ -246,7 +246,27 @@ fn what_is_no_script_here_is_refused() {
         );
     }
     client.send(&server.request(1, true, "/index.php", &[]));
-    assert!(client.fastcgi_answer(1).out.ends_with("\r\n\r\nran"));
+    assert!(client.told_back(1).out.ends_with("\r\n\r\nran"));
+}
+
+#[test]
+fn a_folder_that_a_location_places_elsewhere_is_not_reached_by_its_name_in_the_root() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::fs::write(elsewhere.path().join("a.php"), "<?php").unwrap();
+    let folder = elsewhere.path().canonicalize().unwrap();
+    let server = Server::fastcgi(|o| {
+        let location = samovar_config::Location {
+            paths: vec!["/tool/*".to_owned()],
+            alias: Some(folder),
+            ..samovar_config::Location::default()
+        };
+        o.locations = vec![location];
+    })
+    .work(|job| job.answer("ran"));
+    let mut client = server.client();
+    client.send(&server.request(1, true, "/tool/a.php", &[]));
+    let answer = client.told_back(1);
+    assert!(answer.out.starts_with("Status: 404 "), "{answer:?}");
 }
 
 #[test]
@@ -255,8 +275,9 @@ fn a_request_that_is_taken_back_ends_and_the_connection_goes_on() {
     let server = Server::fastcgi(|_| {}).work(move |job| {
         told.send(()).unwrap();
         if job.field("query") == "wait" {
+            job.head(200, "Content-Type: text/plain\n");
             let worker = &mut *job;
-            until("the client has gone", || !(worker.write(&[b'x'; 70_000]) && worker.flush()));
+            until("the client has gone", || !(worker.write(&vec![b'x'; 70_000]) && worker.flush()));
             return After::Finish;
         }
         job.answer("next")
@@ -265,16 +286,16 @@ fn a_request_that_is_taken_back_ends_and_the_connection_goes_on() {
     client.send(&server.request(1, true, "/index.php", &[("QUERY_STRING", "wait")]));
     heard.recv_timeout(WATCHDOG).unwrap();
     client.send(&record(ABORT, 1, b""));
-    assert_eq!(client.fastcgi_answer(1).ended, Some(0));
+    assert_eq!(client.told_back(1).ended, Some(0));
     client.send(&server.request(2, true, "/index.php", &[]));
-    assert!(client.fastcgi_answer(2).out.ends_with("next"));
+    assert!(client.told_back(2).out.ends_with("next"));
     assert_eq!(server.handle.counters().fastcgi_aborted_total, 1);
     // And by going away.
     client.send(&server.request(2, true, "/index.php", &[("QUERY_STRING", "wait")]));
     drop(client);
     let mut other = server.client();
     other.send(&server.request(1, true, "/index.php", &[]));
-    assert!(other.fastcgi_answer(1).out.ends_with("next"), "the worker is free again");
+    assert!(other.told_back(1).out.ends_with("next"), "the worker is free again");
 }
 
 #[test]
@@ -293,7 +314,7 @@ fn a_second_request_meanwhile_is_told_to_come_alone() {
     let (kind, id, content) = client.record().expect("a record");
     assert_eq!((kind, id, content[4]), (END, 2, 1));
     go.send(()).unwrap();
-    assert!(client.fastcgi_answer(1).out.ends_with("one"));
+    assert!(client.told_back(1).out.ends_with("one"));
     assert_eq!(server.handle.counters().requests_total, 1);
 }
 
@@ -333,11 +354,11 @@ fn parameters_have_limits() {
             client.send(&record(PARAMS, 1, piece));
         }
         client.send(&[record(PARAMS, 1, b""), record(STDIN, 1, b"")].concat());
-        let answer = client.fastcgi_answer(1);
+        let answer = client.told_back(1);
         assert!(answer.out.starts_with("Status: 431 "), "{}", answer.out);
         client.send(&server.request(1, true, "/index.php", &[]));
         assert!(
-            client.fastcgi_answer(1).out.ends_with("ok"),
+            client.told_back(1).out.ends_with("ok"),
             "the next request is none the worse for it"
         );
     }
@@ -353,7 +374,7 @@ fn a_get_whose_worker_dies_is_run_again() {
     });
     let mut client = server.client();
     client.send(&server.request(1, false, "/index.php", &[]));
-    assert!(client.fastcgi_answer(1).out.ends_with("second"));
+    assert!(client.told_back(1).out.ends_with("second"));
     assert_eq!(server.handle.counters().retries_total, 1);
 }
 
@@ -373,7 +394,41 @@ fn a_drain_answers_what_has_begun_and_closes_what_is_kept() {
     server.handle.drain();
     assert_eq!(idle.rest(), "");
     go.send(()).unwrap();
-    assert!(busy.fastcgi_answer(1).out.ends_with("done"));
+    assert!(busy.told_back(1).out.ends_with("done"));
     assert_eq!(busy.rest(), "");
     server.stop();
+}
+
+#[test]
+fn status_and_ping_as_php_fpm_has_them() {
+    let change = |o: &mut Settings| {
+        o.fastcgi.status_path = Some("/status".to_owned());
+        o.fastcgi.ping_path = Some("/ping".to_owned());
+        o.fastcgi.ping_response = "pong!".to_owned();
+    };
+    let server = Server::fastcgi(change);
+    let mut client = server.client();
+    client.send(&server.request(1, true, "/ping", &[]));
+    assert!(client.told_back(1).out.starts_with("Status: 503 "), "no worker has booted");
+    let server = Server::fastcgi(change).work(|job| job.answer("ok"));
+    let mut client = server.client();
+    client.send(&server.request(1, true, "/index.php", &[]));
+    client.told_back(1);
+    client.send(&server.request(1, true, "/ping", &[]));
+    assert!(client.told_back(1).out.ends_with("\r\n\r\npong!"));
+    client.send(&server.request(1, true, "/status", &[]));
+    let text = client.told_back(1).out;
+    for line in [
+        "pool:                 samovar\n",
+        "accepted conn:        3\n",
+        "total processes:      1\n",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+    client.send(&server.request(1, true, "/status", &[("QUERY_STRING", "full&json")]));
+    let text = client.told_back(1).out;
+    let at = text.find('{').expect("JSON");
+    assert!(text[at..].contains("\"processes\":[{\"state\":\"Idle\",\"requests\":1}]}"), "{text}");
+    client.send(&server.request(1, true, "/status/x", &[]));
+    assert!(client.told_back(1).out.starts_with("Status: 404 "));
 }

@@ -184,6 +184,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         #[test]
         fn records_come_out_as_they_went_in_however_they_are_cut(
             sent in prop::collection::vec((any::<u8>(), any::<u16>(), 0..70_000usize, any::<u8>()), 1..6),

@@ -5,6 +5,7 @@
 
 use super::told::Told;
 use bytes::Bytes;
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -13,6 +14,8 @@ use std::path::Path;
 const APACHE: [&[u8]; 2] = [b"proxy:fcgi://", b"proxy:balancer://"];
 /// How many times a path is cut.
 const CUTS_MAX: usize = 32;
+/// How long a file is believed to be there, ms; as long as a route is.
+const KNOWN_MS: u64 = 1_000;
 /// Longer ones name no file of Linux's.
 const PATH_BYTES_MAX: usize = 4096;
 
@@ -27,9 +30,29 @@ pub(crate) struct Named {
     pub(crate) path_info: Bytes,
 }
 
+/// A file that was there a moment ago: what is asked again and again costs no system call.
+#[derive(Debug, Default)]
+pub(super) struct Known(RefCell<Option<(Box<[u8]>, u64)>>);
+
+impl Known {
+    fn is_file(&self, path: &[u8], now_ms: u64) -> bool {
+        let is_fresh = |(known, at_ms): &(Box<[u8]>, u64)| {
+            **known == *path && now_ms.saturating_sub(*at_ms) < KNOWN_MS
+        };
+        if self.0.borrow().as_ref().is_some_and(is_fresh) {
+            return true;
+        }
+        let is_file = path.len() < PATH_BYTES_MAX && Path::new(OsStr::from_bytes(path)).is_file();
+        if is_file {
+            *self.0.borrow_mut() = Some((path.into(), now_ms));
+        }
+        is_file
+    }
+}
+
 /// Does it, and notes what was found.
-pub(super) fn put_right(told: &mut Told) {
-    put_right_by(told, is_file);
+pub(super) fn put_right(told: &mut Told, known: &Known, now_ms: u64) {
+    put_right_by(told, |path| known.is_file(path, now_ms));
     let of = |name| {
         let found = told.variables.iter().find(|(found, _)| found == name);
         found.map(|(_, value)| value.clone()).unwrap_or_default()
@@ -41,10 +64,6 @@ pub(super) fn put_right(told: &mut Told) {
     };
 }
 
-fn is_file(path: &[u8]) -> bool {
-    path.len() < PATH_BYTES_MAX && Path::new(OsStr::from_bytes(path)).is_file()
-}
-
 fn put_right_by(told: &mut Told, is_file: impl Fn(&[u8]) -> bool) {
     let value = |told: &Told, name: &str| {
         told.variables.iter().find(|(found, _)| found == name).map(|(_, value)| value.clone())
@@ -52,7 +71,7 @@ fn put_right_by(told: &mut Told, is_file: impl Fn(&[u8]) -> bool) {
     let mut filename = value(told, "SCRIPT_FILENAME");
     let translated = value(told, "PATH_TRANSLATED");
     let mut is_apache = false;
-    if let Some(bare) = filename.as_ref().and_then(|name| without_host(name)) {
+    if let Some(bare) = filename.as_ref().and_then(without_host) {
         is_apache = true;
         told.set("SCRIPT_FILENAME", bare.clone());
         filename = Some(bare);

@@ -5,7 +5,7 @@
 
 use super::pipe::Stdin;
 use super::record::{Unpaired, pairs};
-use super::script::{self, Named};
+use super::script::{self, Known, Named};
 use crate::client::ends::Ends;
 use crate::client::request_body::RequestBody;
 use crate::client::screen::Note;
@@ -54,9 +54,11 @@ impl Told {
 }
 
 /// Reads the parameters of one request. Err: they are none. `None`: there are too many.
+/// `known` is what the connection knows of files, at this time.
 pub(super) fn read(
     params: Bytes,
     params_max: usize,
+    (known, now_ms): (&Known, u64),
 ) -> Result<Option<(Told, HeaderMap)>, Unpaired> {
     let pairs = match pairs(params, params_max) {
         Ok(pairs) => pairs,
@@ -66,7 +68,9 @@ pub(super) fn read(
     let mut told = Told { variables: Vec::with_capacity(pairs.len() + 2), ..Told::default() };
     told.put("FCGI_ROLE", Bytes::from_static(b"RESPONDER"));
     let mut headers = HeaderMap::with_capacity(pairs.len());
-    for (name, value) in pairs {
+    for (name, mut value) in pairs {
+        // To php-fpm they are C's strings.
+        value.truncate(memchr::memchr(0, &value).unwrap_or(value.len()));
         match header(&name, &value) {
             Some((name, value)) => drop(headers.insert(name, value)),
             None => match told.variables.iter_mut().find(|(found, _)| *found == name) {
@@ -75,12 +79,20 @@ pub(super) fn read(
             },
         }
     }
-    script::put_right(&mut told);
+    script::put_right(&mut told, known, now_ms);
     told.ends = ends(&told);
     Ok(Some((told, headers)))
 }
 
 impl Told {
+    /// Headers with values that no header may have, by their lower-case names: php-fpm passes them on.
+    pub(crate) fn odd_headers(&self) -> impl Iterator<Item = (Vec<u8>, &[u8])> {
+        self.variables.iter().filter_map(|(name, value)| {
+            let lower = |b: &u8| if *b == b'_' { b'-' } else { b.to_ascii_lowercase() };
+            Some((header_name(name)?.iter().map(lower).collect(), &value[..]))
+        })
+    }
+
     /// Changes a parameter, or adds it.
     pub(super) fn set(&mut self, name: &'static str, value: impl Into<Bytes>) {
         self.put(name, value.into());
@@ -100,13 +112,16 @@ impl Told {
     }
 }
 
-/// `HTTP_ACCEPT_LANGUAGE` as the header that it was; `None`: it was none.
-fn header(name: &[u8], value: &Bytes) -> Option<(HeaderName, HeaderValue)> {
+/// The name of the header that a parameter was, in capitals; `None`: it was none.
+fn header_name(name: &[u8]) -> Option<&[u8]> {
     let name = name.strip_prefix(HEADER).filter(|name| name.len() <= NAME_BYTES_MAX)?;
     let is_plain = |b: &u8| b.is_ascii_uppercase() || b.is_ascii_digit() || *b == b'_';
-    if !name.iter().all(is_plain) {
-        return None;
-    }
+    (!name.is_empty() && name.iter().all(is_plain)).then_some(name)
+}
+
+/// `HTTP_ACCEPT_LANGUAGE` as the header that it was; `None`: it was none, or its value is not what one may have.
+fn header(name: &[u8], value: &Bytes) -> Option<(HeaderName, HeaderValue)> {
+    let name = header_name(name)?;
     let mut lower = [0; NAME_BYTES_MAX];
     let lower = &mut lower[..name.len()];
     for (to, from) in lower.iter_mut().zip(name) {

@@ -1,0 +1,121 @@
+//! Apache in front, by each way that it has to FastCGI: what PHP is told must be what php-fpm is told by the same Apache.
+
+use super::*;
+use samovar_testkit::Oracle;
+use serde_json::Value;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Child;
+
+/// Of `$_SERVER`, what cannot be the same, or is php-fpm's own environment.
+const OTHERS: &[&str] = &[
+    "HOME",
+    "HTTP_HOST",
+    "PATH",
+    "REMOTE_PORT",
+    "REQUEST_ID",
+    "REQUEST_TIME",
+    "REQUEST_TIME_FLOAT",
+    "SERVER_PORT",
+    "USER",
+];
+
+/// An Apache, ended with this.
+struct Apache(Child, SocketAddr);
+
+impl Drop for Apache {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// One that serves `root` by `lines`, with all that it keeps in `folder`.
+fn apache(folder: &Path, root: &Path, lines: &str) -> Apache {
+    let address = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port");
+    let (shown, documents) = (folder.display(), root.display());
+    let mut text = format!(
+        "ServerName x\nListen {address}\nPidFile {shown}/apache.pid\nErrorLog {shown}/apache.log\n\
+         Mutex file:{shown}\nUser nobody\nGroup nogroup\n"
+    );
+    for module in ["mpm_event", "authz_core", "proxy", "proxy_fcgi", "dir"] {
+        text += &format!("LoadModule {module}_module /usr/lib/apache2/modules/mod_{module}.so\n");
+    }
+    text += &format!(
+        "DocumentRoot {documents}\nDirectoryIndex index.php\n<Directory {documents}>\nRequire all granted\n\
+         AcceptPathInfo On\n</Directory>\n{lines}\n"
+    );
+    let config = folder.join("apache.conf");
+    std::fs::write(&config, text).expect("our own file");
+    let config = config.display().to_string();
+    let child = Command::new("/usr/sbin/apache2").args(["-DFOREGROUND", "-f", &config]).spawn();
+    let mut apache = Apache(child.expect("apache2-bin is installed"), address);
+    eventually("Apache's port", || {
+        assert!(apache.0.try_wait().expect("our child").is_none(), "apache2 has ended");
+        TcpStream::connect(address).ok()
+    });
+    apache
+}
+
+/// `$_SERVER` and the body, of which what must differ is taken out.
+fn told(apache: &Apache, request: &Request) -> (u16, Value) {
+    let answer = Client::connect(apache.1).request(request);
+    let text = answer.text();
+    let mut found: Value = serde_json::from_str(&text).unwrap_or(Value::String(text));
+    if let Some(variables) = found.get_mut("server").and_then(Value::as_object_mut) {
+        variables.retain(|name, _| !OTHERS.contains(&name.as_str()));
+    }
+    // Its text is the server's own.
+    (answer.status, if answer.status == 200 { found } else { Value::Null })
+}
+
+fn open(path: &Path) {
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o777)).expect("our own");
+}
+
+#[test]
+fn apache_tells_it_what_it_tells_php_fpm() {
+    let site = behind(DUMP, 1);
+    let root = site.server.folder().join("root");
+    std::fs::create_dir(root.join("below")).expect("our own folder");
+    std::fs::write(root.join("below/page.php"), DUMP).expect("our own folder");
+    let oracle = Oracle::start(&root);
+    let (ours, theirs) = (site.folder.path().join("fcgi.sock"), oracle.folder().join("fpm.sock"));
+    for path in
+        [site.folder.path(), site.server.folder(), &root, &root.join("below"), &ours, &theirs]
+    {
+        open(path);
+    }
+    let handler = |socket: &Path| {
+        let socket = socket.display();
+        format!(
+            "<FilesMatch \"\\.php$\">\nSetHandler \"proxy:unix:{socket}|fcgi://localhost/\"\n</FilesMatch>"
+        )
+    };
+    let pass = |socket: &Path| {
+        let (socket, root) = (socket.display(), root.display());
+        format!("ProxyPass / \"unix:{socket}|fcgi://localhost{root}/\"")
+    };
+    for lines in [&handler as &dyn Fn(&Path) -> String, &pass] {
+        let started = [&ours, &theirs].map(|socket| {
+            let folder = TempDir::with_prefix("samovar-apache-").expect("a temporary folder");
+            open(folder.path());
+            let apache = apache(folder.path(), &root, &lines(socket));
+            (apache, folder)
+        });
+        for request in [
+            Request::get("/index.php?a=1&b[]=%20"),
+            Request::get("/index.php/path/info?a"),
+            Request::get("/below/page.php"),
+            Request::get("/below/page.php/x.php/y"),
+            Request::get("/missing.php"),
+            Request::post("/index.php", "text/plain", "hello"),
+            Request::form("/index.php/x", "a=1"),
+            Request::get("/index.php").header("Authorization", "Basic dTpw").header("X-Own", "1"),
+        ] {
+            let [ours, theirs] = [&started[0].0, &started[1].0].map(|a| told(a, &request));
+            assert_eq!(ours, theirs, "{}", request.bytes().escape_ascii());
+        }
+    }
+}
