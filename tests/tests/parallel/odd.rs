@@ -1,7 +1,7 @@
 //! Requests that end at every odd place while tasks are in the middle of something, in random order: nothing of them stays, and
 //! nobody is answered what another has asked.
 //!
-//! `TASKS_SEED` repeats an order, `TASKS_REQUESTS` makes it longer: `make tasks`.
+//! `TASKS_SEED` repeats an order, `TASKS_REQUESTS` makes it longer: `make interrupted`.
 
 use crate::ends::{open, stacks};
 use crate::peers::{MODELS, Peers, ask};
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Of all models.
-const REQUESTS: usize = 1500;
+const REQUESTS: usize = 1200;
 /// The last of each model end no process: what they leave is counted.
 const LAST: usize = 120;
 /// Mappings that come and go.
@@ -22,8 +22,19 @@ const TASKS_MAX: usize = 4;
 const AFTER_US_MAX: usize = 4000;
 
 const WORKS: [&str; 13] = [
-    "open", "kept", "pool", "pool open", "mysql", "redis", "deaf", "fiber", "child", "buffer",
-    "finally", "lock", "nested",
+    "open",
+    "kept",
+    "pool",
+    "pool open",
+    "mysql",
+    "redis",
+    "deaf",
+    "fiber",
+    "child",
+    "buffer",
+    "finally",
+    "lock",
+    "nested",
 ];
 const ENDS: [&str; 9] =
     ["return", "cancel", "await", "exit", "fatal", "memory", "exception", "time", "abort"];
@@ -45,7 +56,8 @@ fn nothing_stays_of_tasks_however_they_end() {
     let server = peers.asked_by("script").start();
     eventually("nobody holds a connection or a transaction", || {
         let seen = ask(&server, "/odd/seen");
-        let none = ["connections", "transactions", "my connections"].map(|name| seen[name].as_u64());
+        let none =
+            ["connections", "transactions", "my connections"].map(|name| seen[name].as_u64());
         assert_eq!(seen["never"], 0, "rows of transactions that were never ended: {seen}");
         (none == [Some(0); 3]).then_some(())
     });
