@@ -11,6 +11,7 @@ require __DIR__ . '/clients.php';
 require __DIR__ . '/rules.php';
 require __DIR__ . '/ends.php';
 require __DIR__ . '/pools.php';
+require __DIR__ . '/loop.php';
 require __DIR__ . '/names.php';
 require __DIR__ . '/odd.php';
 
