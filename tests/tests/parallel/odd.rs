@@ -13,9 +13,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Of all models.
-const REQUESTS: usize = 1200;
+const REQUESTS: usize = 900;
 /// The last of each model end no process: what they leave is counted.
-const LAST: usize = 120;
+const LAST: usize = 100;
 /// Mappings that come and go.
 const MAPPINGS: usize = 60;
 const TASKS_MAX: usize = 4;
