@@ -55,10 +55,10 @@ fn nothing_stays_of_tasks_however_they_end() {
     // Of all three, because the database is one.
     let server = peers.asked_by("script").start();
     eventually("nobody holds a connection or a transaction", || {
-        let seen = ask(&server, "/odd/seen");
+        let left = ask(&server, "/odd/seen");
         let none =
-            ["connections", "transactions", "my connections"].map(|name| seen[name].as_u64());
-        assert_eq!(seen["never"], 0, "rows of transactions that were never ended: {seen}");
+            ["connections", "transactions", "my connections"].map(|name| left[name].as_u64());
+        assert_eq!(left["never"], 0, "rows of transactions that were never ended: {left}");
         (none == [Some(0); 3]).then_some(())
     });
     server.stop();
