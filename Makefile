@@ -6,7 +6,7 @@ PHP_CONFIG ?= php-config8.2
 export PHP_CONFIG
 
 .PHONY: help run test build bench setup setup-test setup-bench lint unit model whole php php84 php84-next chaos \
-	chaos-rates visitors tested engine ledger nightly deny fuzz clean
+	chaos-rates visitors interrupted tested engine ledger nightly deny fuzz clean
 
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,7 +35,7 @@ BINARY = $(CURDIR)/target/$(TESTED)/samovar
 tested: setup ## the server as `make test` runs it, in half of the time of `make build`
 	$(CARGO) build --profile $(TESTED) --locked -p samovar -p samovar-php
 
-whole chaos chaos-rates visitors engine ledger: export SAMOVAR_BIN = $(BINARY)
+whole chaos chaos-rates visitors interrupted engine ledger: export SAMOVAR_BIN = $(BINARY)
 php: export SAMOVAR_BINARY = $(BINARY)
 
 setup: ## install the Debian packages that the build needs
@@ -104,6 +104,10 @@ visitors: tested ## 100,000 visitors of connections that were opened above a che
 	export OUTSIDE_REQUESTS=$${OUTSIDE_REQUESTS:-100000}; $(LEAVES_NOTHING) $(TESTS) --test isolation -- \
 		--nocapture no_visitor_meets_another
 
+interrupted: tested ## 100,000 requests that end at odd places while tasks wait in the middle of something (TASKS_REQUESTS, TASKS_SEED)
+	TASKS_REQUESTS=$${TASKS_REQUESTS:-100000} $(LEAVES_NOTHING) $(CARGO) test --locked -p samovar-tests --test parallel -- \
+		--nocapture nothing_stays_of_tasks_however_they_end
+
 engine: tested ## php-src's tests of the engine and the language, all of them, in a PHP that was relinked and as it was built
 	export RELINK_EVERY=1; $(LEAVES_NOTHING) $(TESTS) --test relink -- \
 		--nocapture what_passes_as_built_passes_relinked
@@ -113,7 +117,7 @@ ledger: tested ## the CPU time of 10,000 requests in each execution model is som
 
 nightly: export TESTED = release
 nightly: export FASTCGI = all
-nightly: setup-test whole php chaos chaos-rates visitors engine ledger ## what is too slow for every run
+nightly: setup-test whole php chaos chaos-rates visitors interrupted engine ledger ## what is too slow for every run
 
 deny: ## licences and sources of the dependencies: our own look, and cargo-deny's where it is installed
 	$(TIDY) dependencies::

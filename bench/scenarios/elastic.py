@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """Workers that follow the waiting: what they are worth where requests wait, and cost where they compute.
 
-  bench/scenarios/elastic.py [--loads waits,computes] [--output DIR]
+  bench/scenarios/elastic.py [--loads waits,together,computes] [--output DIR]
 
 waits      two questions of 10 ms to PostgreSQL in each request: a number that grows, beside fixed ones and php-fpm
+together   the same questions, of one client: one after the other, and by parallel() on two connections
 computes   a page that waits for nothing: 2 workers, 64 of which 2 run, 64 of which any number run
 
 PostgreSQL is the scenario's own, behind a unix socket. Its CPU is not in the figures. Memory is the PSS of all
@@ -15,17 +16,19 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-import contextlib  # noqa: E402: the suite is beside this folder
+import argparse  # noqa: E402: the suite is beside this folder
+import contextlib  # noqa: E402
 import dataclasses  # noqa: E402
 
 from suite import control, figures, postgres, report, scenario  # noqa: E402
 
-LOADS = ("waits", "computes")
+LOADS = ("waits", "together", "computes")
 # Of php-fpm's children; a server's own number stands in its arguments.
 CHILDREN = 8
 RATE_MIN = 2300
 POOL_MIB_MAX = 250
 SHARE_MIN = 0.95
+TOGETHER_MS_MAX = 12
 COLUMNS = ["server", "requests/s (min–max)", "× first", "CPU µs/request (min–max)", "p50 ms", "p99 ms", "workers",
            "PSS of all MiB", "errors"]
 
@@ -46,6 +49,12 @@ def waiting():
              scenario.php_fpm("php-fpm", f"nginx + php-fpm, {CHILDREN} children, persistent connections",
                               pool=pool({**told, "BENCH_PERSISTENT": "1"}))]
     return [kind for kind in found if kind]
+
+
+def together():
+    told = {"BENCH_DATABASE": "pgsql", "BENCH_QUESTION": "wait-pgsql"}
+    return [samovar("after", "one after the other", "together", "1", told),
+            samovar("together", "by parallel()", "together", "1", {**told, "BENCH_TOGETHER": "1"})]
 
 
 def computing():
@@ -71,6 +80,12 @@ def measure_all(lab, results):
                                        description="two questions of 10 ms each, to PostgreSQL")
         with postgres.Postgres() as running:
             lab.contest(workload, waiting(), results, finish=weigh, environment=running.environment())
+    if "together" in loads:
+        workload = dataclasses.replace(scenario.workload(scenario.SCENARIO_APPS / "databases"), name="together",
+                                       description="two questions of 10 ms each, to PostgreSQL, of one client")
+        alone = dataclasses.replace(lab, asked=argparse.Namespace(**{**vars(lab.asked), "connections": 1}))
+        with postgres.Postgres() as running:
+            alone.contest(workload, together(), results, environment=running.environment())
     if "computes" in loads:
         workload = dataclasses.replace(scenario.workload(scenario.APPS / "bootstrap"), name="computes",
                                        description="a page that waits for nothing")
@@ -91,6 +106,7 @@ def weigh(contestant):
 def table(raw):
     parts = scenario.sections(raw, "Workers that follow the waiting", workload_table)
     parts.append(f"To be reached: {RATE_MIN} requests/s in at most {POOL_MIB_MAX} MiB where requests wait; "
+                 f"p50 of {TOGETHER_MS_MAX} ms by parallel(); "
                  f"{SHARE_MIN} × the rate of 2 workers by 64 of which 2 run.")
     return "\n\n".join(parts)
 

@@ -11,7 +11,7 @@ pub(crate) type Pairs = Vec<(String, String)>;
 pub(crate) struct Case {
     /// Its path below the document root, without `.phpt`.
     pub(crate) name: String,
-    sections: BTreeMap<String, Vec<u8>>,
+    pub(crate) sections: BTreeMap<String, Vec<u8>>,
 }
 
 impl Case {
@@ -26,19 +26,6 @@ impl Case {
     /// A section as it stands.
     pub(crate) fn section(&self, name: &str) -> Option<&[u8]> {
         self.sections.get(name).map(Vec::as_slice)
-    }
-
-    /// Has its code begin with that, in the same line. False: something else must come first.
-    pub(crate) fn begins_with(&mut self, code: &str) -> bool {
-        const OPEN: &str = "<?php";
-        let Some(file) = self.sections.get_mut("FILE") else { return false };
-        let text = String::from_utf8_lossy(file);
-        let begins = file.starts_with(OPEN.as_bytes());
-        if !begins || text.contains("declare(") || text.contains("namespace ") {
-            return false;
-        }
-        file.splice(OPEN.len()..OPEN.len(), format!(" {code} ").into_bytes());
-        true
     }
 
     /// A section as text, without the white space around it.

@@ -1,5 +1,7 @@
 //! Tasks: what one request asks of several others at once, in each execution model, against real servers.
 
+#[path = "parallel/beside.rs"]
+mod beside;
 #[path = "parallel/clients.rs"]
 mod clients;
 #[path = "parallel/dns.rs"]

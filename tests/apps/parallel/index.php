@@ -11,20 +11,22 @@ require __DIR__ . '/clients.php';
 require __DIR__ . '/rules.php';
 require __DIR__ . '/ends.php';
 require __DIR__ . '/pools.php';
+require __DIR__ . '/loop.php';
 require __DIR__ . '/names.php';
 require __DIR__ . '/odd.php';
 
 $pool = new Samovar\Pool(fn () => connect_pgsql(), size: 3, maxUses: 40);
 
-/** Jobs of one client at once: their answers, how long each took, and all together. */
+/** Jobs of one client at once: their answers, how long each took, and all together; the moments when they ended, in order. */
 function jobs(string $client, int $count): array
 {
     $work = CLIENTS[$client];
-    $tasks = $spans = [];
+    $tasks = $spans = $ends = [];
     for ($i = 0; $i < $count; $i++) {
-        $tasks["job $i"] = function () use ($work, $i, &$spans): mixed {
+        $tasks["job $i"] = function () use ($work, $i, &$spans, &$ends): mixed {
             $from = hrtime(true);
             $answer = $work($i);
+            $ends[] = hrtime(true) / 1e9;
             $spans[] = (hrtime(true) - $from) / 1e9;
 
             return $answer;
@@ -33,7 +35,7 @@ function jobs(string $client, int $count): array
     $from = hrtime(true);
     $answers = Samovar\parallel($tasks);
 
-    return ['answers' => $answers, 'sum' => array_sum($spans), 'wall' => (hrtime(true) - $from) / 1e9];
+    return ['answers' => $answers, 'sum' => array_sum($spans), 'wall' => (hrtime(true) - $from) / 1e9, 'ends' => $ends];
 }
 
 $handle = function () use ($pool): void {

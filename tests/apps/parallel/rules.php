@@ -33,6 +33,9 @@ const RULES = [
     'overlap' => 'rule_overlap',
     'socket timeouts' => 'rule_socket_timeouts',
     'limits of clients' => 'rule_limits_of_clients',
+    'debugger' => 'rule_debugger',
+    'loop' => 'rule_loop',
+    'processes' => 'rule_processes',
     'large' => 'rule_large',
     'left' => 'rule_left',
     'deep' => 'rule_deep',
@@ -453,6 +456,11 @@ function rule_limits_of_clients(): array
     $timed = array_map($timed, $limited);
 
     return ['alone' => array_map(fn (callable $work) => $work(), $timed), 'beside' => Samovar\parallel($timed)];
+}
+
+function rule_debugger(): bool
+{
+    return extension_loaded('xdebug');
 }
 
 function rule_large(): array

@@ -165,7 +165,7 @@ fn records(name: &str) -> Option<Vec<(u16, Vec<u8>)>> {
     }
     let number: u8 = name.strip_prefix('n')?.strip_suffix(".test")?.parse().ok()?;
     let text = format!("/{number}");
-    let mut txt = vec![u8::try_from(text.len()).expect("short")];
-    txt.extend(text.bytes());
-    Some(vec![(A, vec![10, 0, 0, number]), (TXT, txt)])
+    let mut data = vec![u8::try_from(text.len()).expect("short")];
+    data.extend(text.bytes());
+    Some(vec![(A, vec![10, 0, 0, number]), (TXT, data)])
 }

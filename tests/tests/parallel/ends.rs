@@ -26,6 +26,8 @@ pub(crate) fn open(server: &Server) -> Vec<String> {
         .filter_map(|entry| std::fs::read_link(entry.path()).ok())
         .map(|path: PathBuf| path.display().to_string())
         .map(|name| name.split(':').next().unwrap_or_default().to_owned())
+        // Below its own number.
+        .map(|name| if name.starts_with("/proc/") { "/proc".to_owned() } else { name })
         .collect();
     names.sort();
     names

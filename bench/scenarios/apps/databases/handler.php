@@ -7,15 +7,21 @@ namespace Samovar\Bench\Databases;
 use PDO;
 
 /** Which database, and whether it is asked for something that takes 10 ms: the scenario says so. */
-function database(bool $persistent = false): PDO
+function connect(bool $persistent = false): PDO
 {
-    static $database = null;
     $kind = getenv('BENCH_DATABASE') === 'pgsql' ? 'PG' : 'MYSQL';
 
-    return $database ??= new PDO(getenv("BENCH_{$kind}_DSN"), getenv("BENCH_{$kind}_USER"), null, [
+    return new PDO(getenv("BENCH_{$kind}_DSN"), getenv("BENCH_{$kind}_USER"), null, [
         PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION,
         PDO::ATTR_PERSISTENT => $persistent,
     ]);
+}
+
+function database(bool $persistent = false): PDO
+{
+    static $database = null;
+
+    return $database ??= connect($persistent);
 }
 
 /** The column is named: MariaDB's SLEEP() would give its own result instead. */
@@ -28,12 +34,12 @@ function question(int $number): string
     };
 }
 
+function ask(PDO $database, int $number): string
+{
+    return $database->query(question($number))->fetchColumn() . "\n";
+}
+
 function answer(PDO $database): string
 {
-    $text = '';
-    foreach ([1, 2] as $number) {
-        $text .= $database->query(question($number))->fetchColumn() . "\n";
-    }
-
-    return $text . "answered\n";
+    return ask($database, 1) . ask($database, 2) . "answered\n";
 }
