@@ -119,7 +119,7 @@ fn a_real_collector_takes_spans_and_figures() {
     assert_eq!(attribute(request, "http.response.status_code").as_deref(), Some("200"));
     assert_eq!(attribute(request, "url.path").as_deref(), Some("/p/7"));
     let below = |span: &Value, above: &Value| {
-        assert_eq!(span["parentSpanId"], above["spanId"], "{span:#?}")
+        assert_eq!(span["parentSpanId"], above["spanId"], "{span:#?}");
     };
     below(named("queue"), request);
     below(php, request);
