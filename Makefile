@@ -6,7 +6,7 @@ PHP_CONFIG ?= php-config8.2
 export PHP_CONFIG
 
 .PHONY: help run test build bench setup setup-test setup-bench lint unit model whole php php84 php84-next chaos \
-	chaos-rates visitors interrupted tested engine ledger nightly deny fuzz clean
+	chaos-rates visitors interrupted tested engine ledger collector nightly deny fuzz clean
 
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -116,6 +116,12 @@ ledger: tested ## the CPU time of 10,000 requests in each execution model is som
 	$(LEAVES_NOTHING) $(TESTS) --test ledger -- --ignored --nocapture
 
 nightly: export TESTED = release
+collector: export SAMOVAR_BIN = $(BINARY)
+collector: export COLLECTOR_BIN = $(CURDIR)/target/collector/collector
+collector: tested ## spans and figures at OpenTelemetry's own collector, built of its Go modules (Go 1.22; some minutes)
+	scripts/collector.sh $(COLLECTOR_BIN)
+	$(LEAVES_NOTHING) $(CARGO) test --locked -p samovar-tests --test telling -- --ignored a_real_collector
+
 nightly: export FASTCGI = all
 nightly: setup-test whole php chaos chaos-rates visitors interrupted engine ledger ## what is too slow for every run
 

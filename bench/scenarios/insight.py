@@ -7,7 +7,7 @@ off         insight.enabled = false: what all others are compared with
 on          admin, history, OTLP to a collector, the slow log: all that can be on
 urls        the same, and each request has a URL of its own (a million of them are soon there)
 full        the same, and the history's disk is full (root alone: it is mounted)
-hang        the same, and the collector takes connections and never answers
+hang        the same, each request is traced, and the collector takes connections and never answers
 garbage     the same, and a stranger sends packets that are no Pinba to the port for them, as fast as he can
 
 Ratios are those of the rounds, each beside the same round's "off". Memory is the server's own process after the last
@@ -38,6 +38,8 @@ WAYS = {
     "garbage": "all on, garbage for Pinba's port",
 }
 DISK_BYTES = 4 << 20
+# As the guide has it for a site with traffic.
+TRACE_SHARE = "1%"
 # Not a path that any workload has.
 NEW_URL = "/invented-{n}-url"
 GARBAGE_BYTES_MAX = 1400
@@ -149,6 +151,8 @@ def all_on(model, way, collector, var, pinba_port=None):
         "SAMOVAR_INSIGHT_OTLP": collector.endpoint,
         "SAMOVAR_INSIGHT_SLOW_LOG": "/dev/null",
     }
+    # Of a collector that hangs, the queue of spans is to be full.
+    settings["SAMOVAR_INSIGHT_TRACE_SHARE"] = "100%" if way == "hang" else TRACE_SHARE
     if pinba_port:
         settings["SAMOVAR_INSIGHT_PINBA_LISTEN"] = f"127.0.0.1:{pinba_port}"
     return scenario.samovar(way, WAYS[way], model, environment=settings)

@@ -17,6 +17,8 @@ mod events;
 mod floods;
 #[path = "telling/prometheus.rs"]
 mod prometheus;
+#[path = "telling/real.rs"]
+mod real;
 #[path = "telling/traces.rs"]
 mod traces;
 

@@ -35,8 +35,12 @@ struct Dashboard {
 }
 
 fn start() -> Dashboard {
+    start_with(MINUTES)
+}
+
+fn start_with(minutes: u64) -> Dashboard {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let shop = Shop::open(&folder.path().join("history.sqlite"), MINUTES).expect("a shop");
+    let shop = Shop::open(&folder.path().join("history.sqlite"), minutes).expect("a shop");
     shop.second(samovar_insight::now());
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let at = format!("http://{}", listener.local_addr().expect("bound"));
@@ -167,4 +171,55 @@ fn it_fits_a_phone_and_keeps_to_the_colours_one_likes() {
     }
     assert_eq!(browser.ask("document.activeElement.className"), "skip");
     assert_eq!(browser.errors, Vec::<String>::new());
+}
+
+/// (name, page, what it shows when it is all there, width, height, colours)
+const PICTURES: [(&str, &str, &str, u32, u32, &str); 7] = [
+    ("overview", "/", "Routes that take most CPU", 1180, 1060, "light"),
+    ("route", "/route?name=shop%5Flist", "How long requests took", 1180, 1060, "light"),
+    ("request", "", "Its time", 1180, 860, "dark"),
+    ("routes", "/routes", "p95 change", 1180, 620, "dark"),
+    ("profile", "/profile?than=reload", "What became dearer", 1180, 760, "light"),
+    ("phone", "/", "Routes that take most CPU", PHONE_WIDTH, 844, "dark"),
+    ("phone-route", "/route?name=shop%5Flist", "How long requests took", PHONE_WIDTH, 844, "light"),
+];
+
+/// Makes the pictures of docs/guide/dashboard.md in the folder that `PICTURES` names.
+#[test]
+#[ignore = "writes pictures: PICTURES=docs/images cargo test -p samovar-admin --test browser -- --ignored pictures"]
+fn pictures_for_the_guide() {
+    let folder = std::env::var_os("PICTURES").expect("PICTURES names a folder");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
+    let (dashboard, mut browser) = (start_with(invented::MINUTES), Chromium::start());
+    browser.go(&format!("{}/route?name=shop%5Flist", dashboard.at), "How long requests took");
+    browser.wait_for("document.querySelector('a[href^=\"/request?id=\"]')");
+    let slow =
+        browser.ask("document.querySelector('a[href^=\"/request?id=\"]').getAttribute('href')");
+    browser.tell("Emulation.setScrollbarsHidden", &json!({"hidden": true}));
+    for (name, page, shown, width, height, scheme) in PICTURES {
+        let page = if page.is_empty() { slow.as_str().expect("a slow request") } else { page };
+        let is_phone = width == PHONE_WIDTH;
+        let size =
+            json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_phone});
+        browser.tell("Emulation.setDeviceMetricsOverride", &size);
+        let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+        browser.tell("Emulation.setEmulatedMedia", &json!({"features": features}));
+        browser.go(&format!("{}{page}", dashboard.at), shown);
+        let picture = browser.tell("Page.captureScreenshot", &json!({"format": "png"}));
+        let bytes = decoded(picture["data"].as_str().expect("a picture"));
+        std::fs::write(folder.join(format!("dashboard-{name}.png")), bytes).expect("a file");
+    }
+    assert_eq!(browser.errors, Vec::<String>::new());
+}
+
+/// Base 64 (RFC 4648).
+fn decoded(text: &str) -> Vec<u8> {
+    let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let value = |b: u8| digits.iter().position(|d| *d == b).expect("base 64") as u32;
+    let whole: Vec<_> = text.bytes().filter(|b| *b != b'=').map(value).collect();
+    let bytes = whole.chunks(4).flat_map(|four| {
+        let bits = (0..4).fold(0, |bits, at| bits << 6 | four.get(at).copied().unwrap_or(0));
+        bits.to_be_bytes()[1..four.len()].to_vec()
+    });
+    bytes.collect()
 }

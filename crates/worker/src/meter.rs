@@ -85,7 +85,7 @@ impl Meter {
     pub(crate) fn begin(&mut self) {
         let (charged_ns, birth) = (self.charged_ns, self.birth);
         let (cpu_read_ns, counts) = (cpu_ns(), counts());
-        *self = Meter { cpu_read_ns, counts, charged_ns, birth, ..Meter::default() };
+        *self = Meter { cpu_read_ns, charged_ns, counts, birth, ..Meter::default() };
     }
 
     /// The application is booted.

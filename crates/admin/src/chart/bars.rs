@@ -11,6 +11,8 @@ const BARS_PER_DOUBLING: f64 = 4.0;
 const BARS_MAX: i32 = 120;
 /// Times along a histogram's lower edge, at most.
 const LABELS_MAX: usize = 6;
+/// How much of the axis two neighbours are apart at least: the width of "200 ms" on a phone, and a space.
+const LABEL_SHARE_MIN: f64 = 0.16;
 
 /// A share of a whole.
 pub(crate) struct Part {
@@ -123,15 +125,22 @@ pub(crate) fn histogram(title: &str, times: &Histogram) -> Markup {
     figure(title, &note, &note, &drawn, &html! {})
 }
 
-/// Round times between two: 1, 2 and 5 of each power of ten, or fewer.
+/// Round times between two: 1, 2 and 5 of each power of ten, or 1 and 3, or fewer.
 fn labels(from: u64, to: u64) -> Vec<u64> {
     let of = |digits: &[u64]| -> Vec<u64> {
         let powers = (0..14).map(|n| 10_u64.pow(n));
         let all = powers.flat_map(|power| digits.iter().map(move |digit| digit * power));
         all.filter(|ns| *ns > from && *ns < to).collect()
     };
-    let choices: [&[u64]; 2] = [&[1, 2, 5], &[1]];
-    let fits = choices.into_iter().map(of).find(|labels| labels.len() <= LABELS_MAX);
+    // (digits, how many times its neighbour the next one is at least)
+    let choices: [(&[u64], f64); 3] = [(&[1, 2, 5], 2.0), (&[1, 3], 3.0), (&[1], 10.0)];
+    let doublings = (to.max(2) as f64 / from.max(1) as f64).log2();
+    let stand_apart = |ratio: f64| ratio.log2() >= doublings * LABEL_SHARE_MIN;
+    let fits = choices
+        .into_iter()
+        .filter(|(_, ratio)| stand_apart(*ratio))
+        .map(|(digits, _)| of(digits))
+        .find(|labels| labels.len() <= LABELS_MAX);
     fits.unwrap_or_else(|| of(&[1]).into_iter().step_by(2).collect())
 }
 
@@ -165,6 +174,9 @@ mod tests {
             labels(900_000, 25_000_000),
             [1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000]
         );
+        // On a phone, letters are larger beside the picture: 100 ms and 200 ms would be one word.
+        let of_two_decades = [30_000_000, 100_000_000, 300_000_000, 1_000_000_000];
+        assert_eq!(labels(17_000_000, 2_000_000_000), of_two_decades);
         assert!(labels(1, u64::MAX).len() <= 7);
     }
 

@@ -3,7 +3,6 @@
 use super::time;
 use super::trace::Trace;
 use crate::route::target::AsItCame;
-use bytes::Bytes;
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, Version, header};
@@ -37,10 +36,9 @@ pub(super) struct LogLine {
     /// From its head to its last byte.
     wall: Duration,
     method: Method,
-    path_and_query: Option<PathAndQuery>,
-    /// Where it is not as it came.
-    target: Option<Bytes>,
-    id: HeaderValue,
+    /// As it came. A copy, as the id is: to share the head's buffer would keep it from who reads the next head.
+    target: Vec<u8>,
+    id: Vec<u8>,
     trace: Option<Trace>,
     is_https: bool,
     pub(super) bytes: u64,
@@ -68,9 +66,8 @@ impl Default for LogLine {
             at: SystemTime::UNIX_EPOCH,
             wall: Duration::ZERO,
             method: Method::GET,
-            path_and_query: None,
-            target: None,
-            id: HeaderValue::from_static(""),
+            target: Vec::new(),
+            id: Vec::new(),
             trace: None,
             is_https: false,
             bytes: 0,
@@ -83,8 +80,8 @@ impl Default for LogLine {
     }
 }
 
-/// A script's name may be as long as a path; room for one that is longer is not kept.
-const SCRIPT_ROOM_MAX: usize = 1024;
+/// Scripts' names and targets may be long; room for those that are longer is not kept.
+const TEXT_ROOM_MAX: usize = 1024;
 
 impl LogLine {
     pub(super) fn begin(
@@ -97,9 +94,15 @@ impl LogLine {
     ) {
         (self.started, self.at) = (started, at);
         self.method.clone_from(&parts.method);
-        self.path_and_query = parts.uri.path_and_query().cloned();
-        self.target = parts.extensions.get().map(|AsItCame(target)| target.clone());
-        self.id = id.clone();
+        let path_and_query = || parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+        put(
+            &mut self.target,
+            match parts.extensions.get() {
+                Some(AsItCame(target)) => target,
+                None => path_and_query().as_bytes(),
+            },
+        );
+        put(&mut self.id, id.as_bytes());
         (self.trace, self.body_bytes) = (client.trace, client.body_bytes);
         self.is_https = client.is_https;
         (self.bytes, self.attempts, self.account) = (0, 1, None);
@@ -123,15 +126,10 @@ impl LogLine {
 
     /// The request is over: what it shared with its head is nobody's any more.
     pub(super) fn let_go(&mut self) {
-        (self.path_and_query, self.target, self.logged) = (None, None, None);
-        (self.method, self.account) = (Method::GET, None);
-        self.id = HeaderValue::from_static("");
-        self.script.shrink_to(SCRIPT_ROOM_MAX);
-    }
-
-    fn target(&self) -> &[u8] {
-        let path_and_query = || self.path_and_query.as_ref().map_or("/", |p| p.as_str()).as_bytes();
-        self.target.as_deref().unwrap_or_else(path_and_query)
+        (self.method, self.account, self.logged) = (Method::GET, None, None);
+        for text in [&mut self.script, &mut self.target, &mut self.id] {
+            text.shrink_to(TEXT_ROOM_MAX);
+        }
     }
 
     /// Tells crates/insight of the request.
@@ -144,8 +142,7 @@ impl LogLine {
             (End::Answered, Ending::Exit) => End::Exit,
             (end, _) => end,
         };
-        let target = self.target();
-        let path = target.split(|b| *b == b'?').next().unwrap_or_default();
+        let path = self.target.split(|b| *b == b'?').next().unwrap_or_default();
         let model = match usage.model {
             _ if usage.worker.pid == 0 => Model::None,
             samovar_ring::Model::Script => Model::Script,
@@ -185,7 +182,7 @@ impl LogLine {
             method: self.method.as_str(),
             path: &String::from_utf8_lossy(path),
             script: &String::from_utf8_lossy(&self.script),
-            id: self.id.to_str().unwrap_or_default(),
+            id: std::str::from_utf8(&self.id).unwrap_or_default(),
             report: self.account.as_ref().map_or(&[], |account| &account.report),
         });
     }
@@ -207,7 +204,7 @@ impl LogLine {
         let Logged { remote, version, referer, user_agent } = logged;
         let LogLine { method, bytes, .. } = self;
         write!(out, "{remote} - - [{}] \"{method} ", time::common(self.at))?;
-        escape(self.target(), Quoting::Combined, out);
+        escape(&self.target, Quoting::Combined, out);
         write!(out, " {version:?}\" {status} {bytes}")?;
         for value in [referer, user_agent] {
             out.push_str(" \"");
@@ -223,7 +220,7 @@ impl LogLine {
             write!(out, " cpu={cpu}ms memory={}", usage.peak_bytes)?;
         }
         out.push_str(" id=");
-        escape(self.id.as_bytes(), Quoting::Combined, out);
+        escape(&self.id, Quoting::Combined, out);
         match &self.trace {
             Some(trace) => write!(out, " trace={}", trace.id_text()),
             None => Ok(()),
@@ -242,7 +239,7 @@ impl LogLine {
         write!(out, "{{\"time\":\"{at}\",\"remote\":\"{remote}\",\"method\":\"")?;
         escape(self.method.as_str().as_bytes(), Quoting::Json, out);
         out.push_str("\",\"uri\":\"");
-        escape(self.target(), Quoting::Json, out);
+        escape(&self.target, Quoting::Json, out);
         write!(out, "\",\"protocol\":\"{version:?}\",\"status\":{status}")?;
         write!(out, ",\"bytes\":{}", self.bytes)?;
         for (key, value) in [("referer", referer), ("user_agent", user_agent)] {
@@ -259,12 +256,18 @@ impl LogLine {
             write!(out, ",\"memory_bytes\":{}", usage.peak_bytes)?;
         }
         out.push_str(",\"request_id\":\"");
-        escape(self.id.as_bytes(), Quoting::Json, out);
+        escape(&self.id, Quoting::Json, out);
         if let Some(trace) = &self.trace {
             write!(out, "\",\"trace_id\":\"{}", trace.id_text())?;
         }
         write!(out, "\",\"attempts\":{},\"aborted\":{is_aborted}}}", self.attempts)
     }
+}
+
+/// Replaces a text, in the room that it has.
+fn put(to: &mut Vec<u8>, text: &[u8]) {
+    to.clear();
+    to.extend_from_slice(text);
 }
 
 fn ns(span: Duration) -> u64 {

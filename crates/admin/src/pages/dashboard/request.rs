@@ -109,10 +109,23 @@ fn stretches(kept: &Kept) -> Vec<Stretch> {
     all
 }
 
+fn row(s: &Stretch, whole: f64) -> Markup {
+    let (from, to) = (s.from_ns as f64 / whole, s.from_ns.saturating_add(s.ns) as f64 / whole);
+    html! {
+        tr {
+            th.name.inner[s.is_inner] scope="row" { (s.name) }
+            td.number { (human::time(s.ns)) }
+            td.bars.long { (span_bar(s.class, from, to)) }
+        }
+    }
+}
+
 fn waterfall(kept: &Kept) -> Markup {
     let all = stretches(kept);
     let longest = all.iter().map(|s| s.from_ns.saturating_add(s.ns)).max().unwrap_or(0);
     let whole = longest.max(kept.numbers.wall_ns).max(1) as f64;
+    // Timers belong to what PHP did, and stand below it.
+    let inner = all.iter().rposition(|s| s.is_inner).map_or(0, |at| at + 1);
     html! {
         div.scroll tabindex="0" {
             table.waterfall {
@@ -124,14 +137,7 @@ fn waterfall(kept: &Kept) -> Markup {
                     }
                 }
                 tbody {
-                    @for s in &all {
-                        @let (from, to) = (s.from_ns as f64 / whole, s.from_ns.saturating_add(s.ns) as f64 / whole);
-                        tr {
-                            th.name.inner[s.is_inner] scope="row" { (s.name) }
-                            td.number { (human::time(s.ns)) }
-                            td.bars.long { (span_bar(s.class, from, to)) }
-                        }
-                    }
+                    @for s in &all[..inner] { (row(s, whole)) }
                     @for timer in &kept.timers {
                         @let begin = kept.numbers.queue_ns as f64 / whole;
                         tr {
@@ -140,6 +146,7 @@ fn waterfall(kept: &Kept) -> Markup {
                             td.bars.long { (span_bar("c-timer", begin, begin + timer.wall_ns as f64 / whole)) }
                         }
                     }
+                    @for s in &all[inner..] { (row(s, whole)) }
                 }
             }
         }
