@@ -101,7 +101,7 @@ function is_uniform(?array $list): bool
 
 $model = getenv('MODEL');
 $booted = null;
-if ($model !== 'script') {
+if ($model !== 'script' && getenv('BOOT') !== 'no') {
     if (published('boot') === null) {
         publish('boot', ['of' => 'the boot']);
     }
@@ -127,6 +127,7 @@ $handle = function () use (&$booted): void {
         '/again' => published('everything') === everything(),
         '/set' => [publish('n', ['n' => $n]), published('n')['n']],
         '/get' => [published('n')['n'] ?? null, getmypid()],
+        '/json' => json_encode(published('n')),
         '/withdraw' => [publish('n', null), published('n')],
         '/scalars' => array_map(fn ($value) => [publish('s', $value), published('s') === $value][1], [1, 1.5, 'text', '', true, false, []]),
         '/within' => (function () use ($n): array {
