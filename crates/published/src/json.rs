@@ -36,7 +36,9 @@ fn array(tag: u8, count: usize, next: i64, parts: &[Vec<u8>]) -> Option<Value> {
     let mut bytes = vec![tag];
     bytes.extend(count.to_ne_bytes());
     bytes.extend(next.to_ne_bytes());
-    parts.iter().for_each(|part| bytes.extend(part));
+    for part in parts {
+        bytes.extend(part);
+    }
     Some(Value(bytes))
 }
 
@@ -86,7 +88,7 @@ impl<'de> Visitor<'de> for Encoder {
         while let Some(Value(part)) = from.next_element()? {
             parts.push(part);
         }
-        array(LIST, parts.len(), parts.len() as i64, &parts)
+        array(LIST, parts.len(), i64::try_from(parts.len()).unwrap_or(i64::MAX), &parts)
             .ok_or_else(|| A::Error::custom("an array of too many elements"))
     }
 
@@ -104,12 +106,11 @@ impl<'de> Visitor<'de> for Encoder {
                 None => text(&key).ok_or_else(|| A::Error::custom("a key of 4 GiB or more"))?,
             };
             part.extend(value);
-            match places.get(&key) {
-                Some(place) => parts[*place] = part,
-                None => {
-                    places.insert(key, parts.len());
-                    parts.push(part);
-                }
+            if let Some(place) = places.get(&key) {
+                parts[*place] = part;
+            } else {
+                places.insert(key, parts.len());
+                parts.push(part);
             }
         }
         array(MAP, parts.len(), next, &parts)
