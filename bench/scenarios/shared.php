@@ -113,6 +113,13 @@ $loops = [
         }
     },
 ];
+// However large it is.
+Samovar\publish('bench', array_fill(0, 100_000, 'one of many'));
+$loops['published, array of 100,000'] = function () {
+    for ($i = 0; $i < CALLS; $i++) {
+        Samovar\published('bench');
+    }
+};
 if (function_exists('apcu_enabled') && apcu_enabled()) {
     apcu_store('key', $kilobyte);
     apcu_store('array', $array);

@@ -10,6 +10,7 @@ declare(strict_types=1);
 namespace Samovar;
 
 use Samovar\Runtime\Polyfill;
+use Samovar\Runtime\Published;
 
 if (!\function_exists(__NAMESPACE__ . '\serve')) {
     /**
@@ -53,6 +54,25 @@ if (!\function_exists(__NAMESPACE__ . '\kept')) {
     function kept(mixed $stream): bool
     {
         return false;
+    }
+}
+
+if (!\function_exists(__NAMESPACE__ . '\publish')) {
+    /**
+     * Publishes a value for the rest of this process's request.
+     *
+     * @throws \TypeError when there is an object or resource in it
+     * @throws \ValueError when the name has no bytes or more than 256, or arrays are nested too deep
+     */
+    function publish(string $name, mixed $value): void
+    {
+        Published::publish($name, $value);
+    }
+
+    /** A published value, or null when there is none. */
+    function published(string $name): mixed
+    {
+        return Published::get($name);
     }
 }
 

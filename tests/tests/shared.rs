@@ -2,6 +2,8 @@
 
 #[path = "shared/breaker.rs"]
 mod breaker;
+#[path = "shared/published.rs"]
+mod published;
 
 use samovar_testkit::copy::copy_of;
 use samovar_testkit::http::{Client, Request};

@@ -4,6 +4,7 @@
 //! front is given its part, and they take over.
 
 use crate::convert::{front_settings, supervisor_settings};
+use crate::serve::publish::{self, FromFile};
 use crate::service::ServiceState;
 use anyhow::{Result, anyhow, bail};
 use rustix::process::Rlimit;
@@ -11,6 +12,7 @@ use samovar_config::{Settings, Sources, needs_restart};
 use samovar_front::{FrontHandle, PreparedTls, Tls, ValidSettings};
 use samovar_insight::Insight;
 use samovar_insight::store::EventKind;
+use samovar_published::Publishing;
 use samovar_supervisor::{Command, Handle, Reload, Tracer};
 use samovar_wire::{ReloadAnswer, ReloadOptions};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,6 +38,7 @@ pub(crate) struct Parts {
     pub(crate) insight: Option<Arc<Insight>>,
     /// Workers that take down call graphs, if there are to be any.
     pub(crate) tracer: Option<Tracer>,
+    pub(crate) published: Publishing,
 }
 
 impl Parts {
@@ -98,6 +101,7 @@ struct Prepared {
     of_front: ValidSettings,
     needs_restart: Vec<String>,
     may_change_model: bool,
+    files: Vec<FromFile>,
     /// `None`: the certificates stay what they are.
     tls: Option<PreparedTls>,
 }
@@ -125,7 +129,7 @@ impl Reloader {
             Ok(prepared) => {
                 let probe = self.probe(options, &prepared);
                 let Prepared { serving, of_supervisor, of_front, needs_restart, .. } = prepared;
-                let Prepared { may_change_model, tls, .. } = prepared;
+                let Prepared { may_change_model, files, tls, .. } = prepared;
                 let reloader = self.clone();
                 let tell = move |outcome: Result<u64, String>| {
                     let Reloader(parts, current) = &reloader;
@@ -136,6 +140,10 @@ impl Reloader {
                         }
                         Ok(generation) => {
                             parts.front.switch(of_front);
+                            let publisher = parts.published.publisher();
+                            if let Err(error) = publish::publish(publisher, &files) {
+                                tracing::warn!("not all files are published: {error:#}");
+                            }
                             if let (Some(tls), Some(prepared)) = (&parts.tls, tls) {
                                 tls.install(prepared);
                             }
@@ -212,12 +220,14 @@ impl Reloader {
         drop(current);
         let needs_restart = restart.into_iter().map(str::to_owned).collect();
         let tls = self.certificates(&next.settings)?;
+        let files = publish::read(&next.settings)?;
         Ok(Prepared {
             serving: next,
             of_supervisor,
             of_front,
             needs_restart,
             may_change_model,
+            files,
             tls,
         })
     }

@@ -6,6 +6,7 @@ mod limits;
 mod link;
 pub(crate) mod listen;
 pub(crate) mod operators;
+pub(crate) mod publish;
 pub(crate) mod ways;
 
 use crate::control::clients;
@@ -143,11 +144,13 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     // inherit the mask.
     let shared = Shared::create(settings.shared.bytes_max)
         .context("cannot create the memory that workers share")?;
+    let files = publish::read(&settings)?;
     let published = Publishing::new(shared.clone(), published_limits(&settings))
         .context("cannot create the memory of published values")?;
     let memory = (shared.clone(), published.clone());
     let supervisor = Running::prepare(ring.clone(), memory, logs.intake.clone())
         .context("cannot start the supervisor")?;
+    publish::publish(published.publisher(), &files).context("cannot publish a file")?;
     published.start().context("cannot start the thread that publishes")?;
     let handle = supervisor.handle();
     let link = link::link_to(handle.clone());
@@ -167,7 +170,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         front: front_handle.clone(),
         supervisor: handle.clone(),
         shared,
-        published,
+        published: published.clone(),
         logs: logs.clone(),
         slow_log: slow_log.0.clone(),
         insight: insight.clone(),
@@ -187,6 +190,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         tls,
         insight: insight.clone(),
         tracer,
+        published,
     });
     let of_clients = reloader.clone();
     let begin_reload = move |options: &_, done| of_clients.begin(options, done);

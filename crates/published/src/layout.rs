@@ -1,4 +1,4 @@
-//! A value's bytes as PHP has immutable arrays and interned strings: Zend/zend_types.h and zend_hash.h of PHP 8.2 to 8.4.
+//! A value's bytes as PHP has immutable arrays and interned strings: `Zend/zend_types.h` and `zend_hash.h` of PHP 8.2 to 8.4.
 //!
 //! csrc/functions/published.c compares every number here with PHP's headers when it is compiled.
 //!
@@ -297,7 +297,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-const _: () = assert!(NO_INDEX == u32::MAX && TABLE_BYTES % 8 == 0 && STRING_HEAD_BYTES % 8 == 0);
+const _: () = assert!(NO_INDEX == u32::MAX && TABLE_BYTES.is_multiple_of(8));
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(word(&laid, data), word(&laid, data + 24), "one string");
         let mask = (word(&laid, table + 8) >> 32) as u32;
         let slot = (hash(b"a") as u32 | mask).cast_signed();
-        let at = data as i64 + i64::from(slot) * 4;
+        let at = data.wrapping_add_signed(i64::from(slot) * 4);
         let index = u32::from_ne_bytes(laid.bytes[at as usize..][..4].try_into().unwrap());
         assert_eq!((index, word(&laid, data + 16)), (0, hash(b"a")));
     }

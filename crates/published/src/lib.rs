@@ -14,6 +14,7 @@
 
 pub mod encoding;
 mod index;
+mod json;
 pub mod layout;
 mod publisher;
 mod publishing;
@@ -22,6 +23,7 @@ mod region;
 mod room;
 mod service;
 
+pub use json::from_json;
 pub use publisher::{Figures, Limits, PublishError, Publisher, ValueFigures};
 pub use publishing::Publishing;
 pub use reader::{Found, Reader};

@@ -227,10 +227,9 @@ impl Publisher {
             }
         }
         let number = before_number(state, name);
-        if !state.values.contains_key(name) {
-            if let Some(reads) = self.shared.reads(number) {
-                reads.store(0, Ordering::Relaxed);
-            }
+        let is_new = !state.values.contains_key(name);
+        if let Some(reads) = self.shared.reads(number).filter(|_| is_new) {
+            reads.store(0, Ordering::Relaxed);
         }
         let value = Value { top: laid.top, piece, number, digest };
         self.change(state, name, Some(value))
@@ -306,7 +305,9 @@ impl Publisher {
             Ok(list) => list,
             Err(error) => {
                 // Nobody has seen it.
-                taken.into_iter().for_each(|piece| state.room.give_back(piece));
+                if let Some(piece) = taken {
+                    state.room.give_back(piece);
+                }
                 return Err(error);
             }
         };
@@ -315,8 +316,8 @@ impl Publisher {
             None => state.values.remove(name),
         };
         let gone = old.and_then(|old| old.piece).into_iter().chain(state.list.replace(list));
-        let last = state.epoch;
-        state.replaced.extend(gone.map(|piece| Replaced { last, piece }));
+        let seen = state.epoch;
+        state.replaced.extend(gone.map(|piece| Replaced { last: seen, piece }));
         state.epoch += 1;
         self.collect(state);
         Ok(())

@@ -154,9 +154,10 @@ impl Region {
 
     /// A word of the header.
     fn word(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: within the header's page, aligned; only reached as an atomic. Readers, whose mapping cannot be written,
-        // only load.
-        unsafe { self.base.cast::<AtomicU64>().add(at).as_ref() }
+        // SAFETY: within the header's page.
+        let word = unsafe { self.base.cast::<AtomicU64>().add(at) };
+        // SAFETY: aligned, and only reached as an atomic. Readers, whose mapping cannot be written, only load.
+        unsafe { word.as_ref() }
     }
 
     pub(crate) fn root(&self) -> &AtomicU64 {

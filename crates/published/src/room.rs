@@ -38,11 +38,10 @@ impl Room {
     /// Of what was taken.
     pub(crate) fn give_back(&mut self, piece: Piece) {
         let Piece { mut at, mut bytes } = piece;
-        if let Some((before, size)) = self.free.range(..at).next_back().map(|(a, b)| (*a, *b)) {
-            if before + size == at {
-                self.free.remove(&before);
-                (at, bytes) = (before, size + bytes);
-            }
+        let before = self.free.range(..at).next_back().map(|(a, b)| (*a, *b));
+        if let Some((before, size)) = before.filter(|(before, size)| before + size == at) {
+            self.free.remove(&before);
+            (at, bytes) = (before, size + bytes);
         }
         if let Some(after) = self.free.remove(&(at + bytes)) {
             bytes += after;

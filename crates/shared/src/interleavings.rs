@@ -2,6 +2,7 @@
 //!
 //! `make model` runs them. A process that dies is one that stops after some steps, and is known to be dead then.
 
+mod cache;
 mod published;
 
 use crate::chain::{Chains, Dimensions, Refused};

@@ -40,6 +40,9 @@ mod os;
 mod pins;
 #[cfg(not(loom))]
 mod seats;
+#[cfg(loom)]
+#[path = "cache/store.rs"]
+mod store;
 mod sync;
 #[cfg(not(loom))]
 mod table;

@@ -112,7 +112,6 @@ impl Patience {
 }
 
 /// Takes the lock if nobody holds it.
-#[cfg(not(loom))]
 pub(crate) fn try_acquire<'a>(word: &'a AtomicU64, me: Me<'_>) -> Option<Guard<'a>> {
     word.compare_exchange(0, me.owner, Ordering::Acquire, Ordering::Relaxed).ok()?;
     Some(Guard { word })

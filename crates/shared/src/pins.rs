@@ -3,8 +3,8 @@
 //! What is published has an *epoch*: each change is the next. A reader notes the epoch that it begins to read at, its *pin*,
 //! and then looks at the *floor*: what was replaced before the floor may be gone. A pin that lies below it came too late, and
 //! the reader begins again. Who replaces raises the floor to the lowest pin that it finds, and looks at the pins once more:
-//! one that has come meanwhile brings the floor down again. So of a reader and of who frees, at least one sees the
-//! other (all stores and loads are `SeqCst`), and a reader that is killed anywhere has only left a pin, which counts for
+//! one that has come meanwhile brings the floor down again. Between its store and what it then looks at
+//! each of the two has a fence, so at least one of them sees the other, and a reader that is killed anywhere has only left a pin, which counts for
 //! as long as its process lives.
 //!
 //! A pin may carry [`KEPT`]: its process cannot let go of what it has read for as long as it lives.
@@ -17,7 +17,7 @@ use crate::memory::Shared;
 use crate::os;
 #[cfg(not(loom))]
 use crate::seats;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, fence};
 
 /// No epoch: its process reads nothing.
 pub const NO_PIN: u64 = 0;
@@ -40,8 +40,7 @@ pub(crate) fn pin_newest(
 ) -> Option<u64> {
     for _ in 0..ATTEMPTS_MAX {
         let root = newest();
-        pin.store(epoch(root), Ordering::SeqCst);
-        // PAIRS WITH `lowest_pin`: it finds the pin, or this finds the floor that it has raised.
+        note(pin, epoch(root));
         if floor.load(Ordering::SeqCst) <= epoch(root) {
             return Some(root);
         }
@@ -50,9 +49,16 @@ pub(crate) fn pin_newest(
     None
 }
 
+/// Stores a pin, before the floor is looked at.
+fn note(pin: &AtomicU64, word: u64) {
+    pin.store(word, Ordering::SeqCst);
+    // PAIRS WITH `raise_floor`: it finds the pin, or who has noted it finds the floor that was raised.
+    fence(Ordering::SeqCst);
+}
+
 /// Notes a pin that another process of this one's image holds, too; false: it has let go, and what was seen may be gone.
 pub(crate) fn pin_again(pin: &AtomicU64, floor: &AtomicU64, wanted: u64) -> bool {
-    pin.store(wanted, Ordering::SeqCst);
+    note(pin, wanted);
     floor.load(Ordering::SeqCst) <= epoch_of(wanted)
 }
 
@@ -61,7 +67,8 @@ pub fn raise_floor(floor: &AtomicU64, newest: u64, lowest: impl Fn() -> Option<u
     let before = floor.load(Ordering::SeqCst);
     let first = lowest().map_or(newest, |pin| pin.min(newest)).max(before);
     floor.store(first, Ordering::SeqCst);
-    // PAIRS WITH `pin_newest`.
+    // PAIRS WITH `note`.
+    fence(Ordering::SeqCst);
     let second = lowest().map_or(first, |pin| pin.min(first)).max(before);
     if second < first {
         floor.store(second, Ordering::SeqCst);

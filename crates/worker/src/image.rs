@@ -160,9 +160,9 @@ impl ImageProcess {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn samovar_image_is(mode: *const c_char, bytes: usize, regions: usize) {
     let Some((process, since)) = here() else { return };
+    shared::image_taken();
     // No request's: whoever is forked here could not let go of them.
     shared::let_go();
-    shared::image_taken();
     // SAFETY: boundary.h: NUL-terminated.
     let mode = ImageMode::of(&unsafe { CStr::from_ptr(mode) }.to_string_lossy());
     let (bytes, regions, boot) = (bytes as u64, regions as u64, since.elapsed());

@@ -4,7 +4,7 @@
 //! Started by root it becomes the settings' user on the way, as the server would, and looks at files as that user.
 
 use crate::serve::listen::{bind_hint, socket_hint};
-use crate::serve::{operators, ways};
+use crate::serve::{operators, publish, ways};
 use crate::{binary, rights, terminal};
 use anyhow::Result;
 use rustix::fs::{Access, access};
@@ -142,6 +142,11 @@ fn look(settings: &Settings, found: &mut Report) {
         }
     }
     look_at_root(settings, found);
+    if !settings.shared.publish.is_empty() {
+        let count = settings.shared.publish.len();
+        let read = publish::read(settings);
+        found.take("published", read.map(|_| format!("{count} files can be published")));
+    }
     if !settings.locations.is_empty() {
         let count = settings.locations.len();
         let usable = ValidSettings::new(settings.clone()).map_err(anyhow::Error::new);

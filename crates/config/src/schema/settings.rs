@@ -441,6 +441,8 @@ pub struct SharedMemory {
     pub published_value_bytes_max: u64,
     /// Most published values.
     pub published_names_max: usize,
+    /// Files that are published: names, and where they are.
+    pub publish: BTreeMap<String, PathBuf>,
 }
 }
 

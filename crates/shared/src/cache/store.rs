@@ -13,7 +13,11 @@ use crate::lock::{Busy, Me, acquire, try_acquire};
 use crate::sync::{AtomicU64, Ordering, fence, holds_bytes, load_bytes, store_bytes, words_of};
 
 /// Segments of a cache. A value takes half of one at most.
+#[cfg(not(loom))]
 const SEGMENTS: usize = 16;
+/// The model's.
+#[cfg(loom)]
+const SEGMENTS: usize = 2;
 /// Slots of a set; its lock is its first word.
 const SLOTS: usize = 7;
 const SET_WORDS: usize = 1 + SLOTS;
@@ -49,6 +53,12 @@ impl Room {
         let rest =
             (bytes / 8).saturating_sub(sets * SET_WORDS + CONTROL_WORDS + SEGMENTS * SEGMENT_WORDS);
         Room { sets, segment_words: rest / SEGMENTS }
+    }
+
+    /// One set, and segments for two small values.
+    #[cfg(loom)]
+    pub(crate) const fn of_model() -> Room {
+        Room { sets: 1, segment_words: 16 }
     }
 
     pub(crate) fn words(self) -> usize {
@@ -116,6 +126,12 @@ impl<'a> Store<'a> {
         let (control, rest) = rest.split_at(CONTROL_WORDS);
         let (segments, data) = rest.split_at(SEGMENTS * SEGMENT_WORDS);
         Store { sets, control, segments, data: &data[..SEGMENTS * is.segment_words], is }
+    }
+
+    /// The locks of its only set and of the segments.
+    #[cfg(loom)]
+    pub(crate) fn locks_of_model(self) -> (&'a AtomicU64, &'a AtomicU64) {
+        (&self.sets[0], &self.control[0])
     }
 
     fn set(self, hash: u64) -> (&'a AtomicU64, &'a [AtomicU64]) {

@@ -74,4 +74,25 @@ pub(super) const SETTINGS: &[Setting] = &[
         }),
         ..PLAIN
     },
+    Setting {
+        key: "shared.publish",
+        flag: "shared-publish",
+        value: "NAME=FILE",
+        kind: Kind::Pairs {
+            allowed: "`name=file`: the absolute path of a JSON file, such as `geo=/srv/app/geo.json`",
+            put: |settings, text| {
+                let (name, path) = text.split_once('=')?;
+                let is_name = !name.is_empty() && name.len() <= 256;
+                (is_name && path.starts_with('/')).then(|| {
+                    settings.shared.publish.insert(name.to_owned(), path.into());
+                })
+            },
+            unpaired: None,
+        },
+        default: Preset::Derived("none"),
+        doc: "JSON file that is published under a name; can be given several times",
+        long: "In the file: the table [shared.publish]. Scripts have it by `Samovar\\published()`, as `json_decode()` has it \
+           with arrays for objects. A reload reads the files again, and changes nothing when one is wrong.",
+        ..PLAIN
+    },
 ];

@@ -1,0 +1,50 @@
+//! Files that are published: read before the server starts, or a reload takes over, so that a wrong one changes nothing.
+
+use anyhow::{Context, Result, bail};
+use samovar_config::Settings;
+use samovar_published::{Publisher, from_json};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+/// A JSON text has at most so many times the bytes of the value that it is.
+const TEXT_PER_VALUE_MAX: u64 = 4;
+
+/// A value that was read, to be published under its name.
+pub(crate) struct FromFile {
+    name: String,
+    encoded: Vec<u8>,
+}
+
+/// Reads all of them.
+pub(crate) fn read(settings: &Settings) -> Result<Vec<FromFile>> {
+    let bytes_max = settings.shared.published_value_bytes_max.saturating_mul(TEXT_PER_VALUE_MAX);
+    let one = |(name, path): (&String, &std::path::PathBuf)| {
+        let encoded = read_one(path, bytes_max)
+            .with_context(|| format!("cannot publish `{name}` of `{}`", path.display()))?;
+        Ok(FromFile { name: name.clone(), encoded })
+    };
+    settings.shared.publish.iter().map(one).collect()
+}
+
+fn read_one(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
+    let file = File::open(path)?;
+    if !file.metadata()?.is_file() {
+        bail!("it is no regular file");
+    }
+    let mut text = Vec::new();
+    // One byte more tells that there are too many.
+    file.take(bytes_max.saturating_add(1)).read_to_end(&mut text)?;
+    if text.len() as u64 > bytes_max {
+        bail!("it has more than {bytes_max} bytes\nhint: raise `shared.published_value_bytes_max`");
+    }
+    from_json(&text).context("it is no JSON")
+}
+
+/// Publishes them. What was there already changes nothing.
+pub(crate) fn publish(publisher: &Publisher, values: &[FromFile]) -> Result<()> {
+    for value in values {
+        publisher.publish(value.name.as_bytes(), &value.encoded)?;
+    }
+    Ok(())
+}

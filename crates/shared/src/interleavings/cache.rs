@@ -1,0 +1,127 @@
+//! A cache's store under loom: who reads has a whole value or none, and who has died holds up nobody.
+//!
+//! Two segments that hold two values each, so that every third makes room.
+
+use super::{AllLive, Dead, ONE, TWO, bounded};
+use crate::lock::{Living, Me, Owner};
+use crate::store::{Found, Room, Store, Stored, Times};
+use crate::sync::{AtomicU64, Ordering};
+use loom::sync::Arc;
+use loom::thread;
+
+const ROOM: Room = Room::of_model();
+/// All values last for ever.
+const NOW: u64 = 1;
+
+fn words() -> Arc<Vec<AtomicU64>> {
+    Arc::new((0..ROOM.words()).map(|_| AtomicU64::new(0)).collect())
+}
+
+fn act<R>(owner: Owner, living: &dyn Living, f: impl FnOnce(Me<'_>) -> R) -> R {
+    let journal = AtomicU64::new(0);
+    f(Me { owner, living, journal: &journal, object: 0 })
+}
+
+/// Bits that tell two keys apart in their slots.
+fn hash(key: u8) -> u64 {
+    u64::from(key) << 48
+}
+
+/// A value all of whose words say the same.
+fn set(words: &[AtomicU64], owner: Owner, living: &dyn Living, key: u8, value: u8) {
+    let store = Store::new(words, ROOM);
+    let stored = act(owner, living, |me| {
+        store.change(me, (hash(key), &[key]), (NOW, &mut Vec::new()), |_, buffer| {
+            *buffer = vec![value; 7];
+            let until = 1000 + u64::from(value);
+            (Some((value, Times { fresh_until: until, stale_until: until })), ())
+        })
+    });
+    let (stored, _, ()) = stored.expect("nobody is stopped");
+    assert_eq!(stored, Stored::Yes);
+}
+
+/// The value of a key, which is whole.
+fn get(words: &[AtomicU64], key: u8) -> Option<u8> {
+    let mut value = Vec::new();
+    let found: Option<Found> = Store::new(words, ROOM).read(hash(key), &[key], &mut value);
+    found.map(|found| {
+        assert_eq!(value, vec![found.kind; 7], "a torn value");
+        assert_eq!(found.times.fresh_until, 1000 + u64::from(found.kind), "of another value");
+        found.kind
+    })
+}
+
+#[test]
+fn nobody_sees_half_a_value_while_room_is_made() {
+    bounded(|| {
+        let words = words();
+        for value in 1..=3 {
+            set(&words, ONE, &AllLive, 1, value);
+        }
+        let writer = {
+            let words = words.clone();
+            thread::spawn(move || {
+                // The second ends the first segment's generation and writes over it.
+                set(&words, TWO, &AllLive, 2, 20);
+                set(&words, TWO, &AllLive, 2, 21);
+            })
+        };
+        assert!(matches!(get(&words, 1), None | Some(3)));
+        writer.join().unwrap();
+        assert_eq!(get(&words, 2), Some(21));
+    });
+}
+
+#[test]
+fn a_value_that_moves_is_found_whole_or_not_at_all() {
+    bounded(|| {
+        let words = words();
+        set(&words, ONE, &AllLive, 1, 1);
+        for value in 2..=4 {
+            set(&words, ONE, &AllLive, 2, value);
+        }
+        // It was read, so it stays when its segment's turn comes.
+        assert_eq!(get(&words, 1), Some(1));
+        let writer = {
+            let words = words.clone();
+            thread::spawn(move || set(&words, TWO, &AllLive, 2, 5))
+        };
+        assert!(matches!(get(&words, 1), None | Some(1)));
+        writer.join().unwrap();
+        assert_eq!((get(&words, 1), get(&words, 2)), (Some(1), Some(5)));
+    });
+}
+
+#[test]
+fn two_that_write_both_write() {
+    bounded(|| {
+        let words = words();
+        let other = {
+            let words = words.clone();
+            thread::spawn(move || set(&words, TWO, &AllLive, 2, 20))
+        };
+        set(&words, ONE, &AllLive, 1, 10);
+        other.join().unwrap();
+        assert_eq!((get(&words, 1), get(&words, 2)), (Some(10), Some(20)));
+    });
+}
+
+#[test]
+fn who_has_died_in_the_middle_holds_up_nobody() {
+    bounded(|| {
+        let words = words();
+        set(&words, ONE, &AllLive, 1, 1);
+        // It held both locks, and had begun to write behind the last value.
+        let (set_lock, segments_lock) = Store::new(&words, ROOM).locks_of_model();
+        set_lock.store(TWO, Ordering::SeqCst);
+        segments_lock.store(TWO, Ordering::SeqCst);
+        let reader = {
+            let words = words.clone();
+            thread::spawn(move || assert!(matches!(get(&words, 1), Some(1 | 2))))
+        };
+        set(&words, ONE, &Dead(TWO), 1, 2);
+        reader.join().unwrap();
+        assert_eq!(get(&words, 1), Some(2));
+    });
+}
