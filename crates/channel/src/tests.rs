@@ -210,7 +210,7 @@ proptest! {
 
     #[test]
     fn a_start_comes_back_as_it_went(options in options(), parent in any::<i32>()) {
-        let start = Start { parent, channel: 3, ring: 4, bell: 5, shared: 6, options };
+        let start = Start { parent, channel: 3, ring: 4, bell: 5, shared: 6, traces: Some(7), options };
         let file = start.seal().expect("a memory file");
         prop_assert_eq!(Start::read(file).expect("it was just written"), start);
     }
@@ -354,7 +354,8 @@ fn nobody_waits_for_one_who_does_not_read() {
 #[test]
 fn a_start_that_is_sealed_cannot_be_written() {
     let options = WorkerOptions::bare("/srv".into());
-    let mut start = Start { parent: 1, channel: 3, ring: 4, bell: 5, shared: 6, options };
+    let mut start =
+        Start { parent: 1, channel: 3, ring: 4, bell: 5, shared: 6, traces: Some(7), options };
     let file = start.seal().expect("a memory file");
     assert!(start.arguments(&file).contains(&"/srv".into()));
     assert!(File::from(file).write_all(b"x").is_err());

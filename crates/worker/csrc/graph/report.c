@@ -71,7 +71,7 @@ size_t samovar_graph_write(graph_state *g, const samovar_head *head, size_t peak
     for (uint32_t i = 0; i < g->functions; i++) {
         put_function(&to, g, &g->function[i]);
     }
-    for (uint32_t i = 0; i < g->edges; i++) {
+    for (uint32_t i = GRAPH_OTHER; i < g->edges; i++) {
         const graph_edge *e = &g->edge[i];
         if (e->calls || e->wall) {
             put(&to, "e\t%u\t%u\t%" PRIu64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\n", e->caller,
