@@ -115,7 +115,7 @@ fn the_figures_are_those_of_the_program() {
 #[test]
 fn formats_are_those_of_other_tools() {
     let server = tracing(
-        "<?php function a() { return b(); } function b() { return 1; } a(); a(); echo 'ok';",
+        "<?php function a($x) { return b($x); } function b($x) { return $x . 'b'; } a(1); a($_SERVER['REQUEST_METHOD']); echo 'ok';",
     );
     ask_traced(&server, &Request::get("/traced"));
     eventually("a graph", || graph(&server, "index.php /traced"));
@@ -145,7 +145,8 @@ fn formats_are_those_of_other_tools() {
 #[test]
 fn who_signs_is_traced_and_nobody_else_through_reloads() {
     let config = "[profile]\ntrace_key = 'a key of a good length'\n";
-    let app = "<?php Samovar\\checkpoint(); function below() { return 7; } echo below();";
+    // What returns the same each time is no call: opcache has put it in its place.
+    let app = "<?php Samovar\\checkpoint(); function below($x) { return $x + 4; } echo below(strlen($_SERVER['REQUEST_METHOD']));";
     let server = Server::script(app).workers(1).config(config).start();
     let signature = text(&calls(&server, &["--sign", "10m"]).stdout).trim().to_owned();
     let signed = Request::get("/a").header("X-Samovar-Trace", &signature);

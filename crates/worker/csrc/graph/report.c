@@ -35,7 +35,7 @@ static void put_request(writing *to, const samovar_head *head) {
     put(to, "q");
     put_str(to, head, head->request_id);
     put_str(to, head, head->method);
-    put_str(to, head, head->document_uri);
+    put_str(to, head, head->target);
     put_str(to, head, head->script_name);
     put(to, "\t");
     const ledger_state *l = samovar_ledger;
