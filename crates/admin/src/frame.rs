@@ -5,11 +5,12 @@ use crate::query::link;
 use maud::{DOCTYPE, Markup, html};
 
 /// (path, name) of the pages that one goes to.
-const PAGES: [(&str, &str); 8] = [
+const PAGES: [(&str, &str); 9] = [
     ("/", "Overview"),
     ("/routes", "Routes"),
     ("/requests", "Requests"),
     ("/profile", "Profile"),
+    ("/calls", "Calls"),
     ("/workers", "Workers"),
     ("/image", "Image"),
     ("/consoles", "Consoles"),

@@ -48,6 +48,7 @@ use samovar_insight::Insight;
 use samovar_insight::export::exposition::Exposition;
 use samovar_insight::store::{Event, Store};
 use samovar_profile::Profiles;
+use samovar_profile::calls::Calls;
 use samovar_wire::Status;
 use std::sync::Arc;
 
@@ -61,6 +62,11 @@ pub trait Host: Send + Sync {
 
     /// Writes the server's own metrics: workers, connections, queue, image.
     fn metrics(&self, page: &mut Exposition);
+
+    /// What its requests called; `None`: none is traced.
+    fn calls(&self) -> Option<Arc<Calls>> {
+        None
+    }
 
     /// What its workers were seen at; `None`: nobody looks.
     fn profiles(&self) -> Option<Arc<Profiles>> {

@@ -8,7 +8,7 @@ mod wrong;
 
 use crate::commands::routes::RoutesOptions;
 use crate::top::TopOptions;
-use crate::{companion, compare, leaks, profile, spy};
+use crate::{calls, companion, compare, leaks, profile, spy};
 use clap::ArgMatches;
 use command::command;
 use samovar_config::names;
@@ -51,6 +51,8 @@ pub(crate) enum Invocation {
     Spy(Box<spy::SpyOptions>),
     /// Ask a running server what its workers did.
     Profile(Box<profile::ProfileOptions>),
+    /// Say what traced requests of a running server have called.
+    Calls(Box<calls::CallsOptions>),
     /// Ask a running server how it is.
     Status {
         /// Answer in JSON.
@@ -129,6 +131,11 @@ fn parse_from(
             let asked = profile::parse(matches, control(matches, sources)?)
                 .map_err(|e| Early::Wrong(format!("samovar: {e:#}")))?;
             Ok(Invocation::Profile(Box::new(asked)))
+        }
+        Some(("calls", matches)) => {
+            let asked = calls::parse(matches, control(matches, sources)?)
+                .map_err(|e| Early::Wrong(format!("samovar: {e:#}")))?;
+            Ok(Invocation::Calls(Box::new(asked)))
         }
         Some(("status", matches)) => Ok(Invocation::Status {
             json: matches.get_flag("json"),

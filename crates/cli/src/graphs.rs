@@ -18,6 +18,7 @@ const WAITING_BYTES: usize = 16 * 1_024;
 pub(crate) struct Graphs {
     pub(crate) calls: Arc<Calls>,
     pub(crate) tracer: Tracer,
+    key: Option<String>,
 }
 
 impl Graphs {
@@ -43,6 +44,16 @@ impl Graphs {
         });
         let calls = Arc::new(calls.context("cannot start to keep call graphs")?);
         let workers = settings.profile.trace_workers;
-        Ok(Some(Graphs { calls, tracer: Tracer { workers, graphs: Arc::new(graphs) } }))
+        Ok(Some(Graphs {
+            calls,
+            tracer: Tracer { workers, graphs: Arc::new(graphs) },
+            key: settings.profile.trace_key.clone(),
+        }))
+    }
+
+    /// A signature that holds for so many seconds; `None`: there is no key.
+    pub(crate) fn sign(&self, span_s: u64) -> Option<String> {
+        let key = self.key.as_deref()?;
+        Some(samovar_front::trace_signature(key, samovar_profile::now().saturating_add(span_s)))
     }
 }

@@ -7,6 +7,7 @@
 
 mod args;
 mod binary;
+mod calls;
 mod commands;
 mod companion;
 mod compare;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Leaks(asked)) => leaks::run(&asked),
         Ok(Invocation::Spy(asked)) => spy::run(&asked),
         Ok(Invocation::Profile(asked)) => profile::run(&asked),
+        Ok(Invocation::Calls(asked)) => calls::run(&asked),
         Ok(Invocation::Status { json, control }) => succeed(commands::status::run(control, json)),
         Ok(Invocation::Top(options)) => succeed(top::run(options)),
         Ok(Invocation::Reload { control, options }) => {

@@ -175,7 +175,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         slow_log: slow_log.0.clone(),
         insight: insight.clone(),
         sampling: sampling.clone(),
-        calls: graphs.as_ref().map(|graphs| Arc::clone(&graphs.calls)),
+        graphs: graphs.clone(),
     };
     let admin = operators::start(admin, &settings, status.clone(), insight.clone())?;
     let state = ServiceState::new(service.clone(), addresses.clone());

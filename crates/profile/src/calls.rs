@@ -7,12 +7,14 @@
 //! | `calls/times.rs` | how often a function took how long |
 //! | `calls/store.rs` | days and routes, in memory or on disk, bounded |
 //! | `calls/keeper.rs` | the thread that takes them in and keeps them |
+//! | `calls/table.rs` | a graph as a table |
 //! | `calls/export.rs` | callgrind's and XHProf's formats |
 
 pub mod export;
 mod graph;
 mod keeper;
 mod store;
+pub mod table;
 mod times;
 mod trace;
 

@@ -11,13 +11,16 @@
 //! | `well.rs` | is it well? |
 //! | `figures.rs` | what its requests came to |
 //! | `profile.rs` | what its workers did |
+//! | `calls.rs` | what its requests called |
 
+mod calls;
 mod figures;
 mod profile;
 mod shared;
 mod status;
 mod well;
 
+pub use calls::{CallsAnswer, CallsQuestion};
 pub use figures::{Figures, ROUTES_MAX, RouteLine, WAITS_MAX, WaitLine};
 pub use profile::{Against, ProfileAnswer, ProfileQuestion, ProfileSide};
 pub use shared::{SharedBreaker, SharedCache, SharedObject, SharedStatus};
@@ -41,6 +44,8 @@ pub enum Request {
     Reload(ReloadOptions),
     /// What its workers did; the answer is a [`ProfileAnswer`].
     Profile(Box<ProfileQuestion>),
+    /// What its requests called; the answer is a [`CallsAnswer`].
+    Calls(Box<CallsQuestion>),
     /// To drain and end; the answer is [`Stopping`].
     Stop,
 }
@@ -54,6 +59,8 @@ pub enum Misunderstood {
     ReloadOptions,
     /// What stands behind `profile`.
     Profile,
+    /// What stands behind `calls`.
+    Calls,
 }
 
 /// How a reload is to go about it.
@@ -72,6 +79,7 @@ impl fmt::Display for Request {
             Request::Figures => to.write_str("figures"),
             Request::Stop => to.write_str("stop"),
             Request::Profile(question) => write!(to, "profile {}", line(question)),
+            Request::Calls(question) => write!(to, "calls {}", line(question)),
             Request::Reload(ReloadOptions { force, probe }) => {
                 to.write_str("reload")?;
                 if *force {
@@ -95,6 +103,7 @@ impl std::str::FromStr for Request {
             "figures" if is_alone => Ok(Request::Figures),
             "stop" if is_alone => Ok(Request::Stop),
             "profile" => ProfileQuestion::parse(line.trim_start()).map(Request::Profile),
+            "calls" => CallsQuestion::parse(line.trim_start()).map(Request::Calls),
             "reload" => ReloadOptions::parse(words).map(Request::Reload),
             _ => Err(Misunderstood::Command),
         }
@@ -169,7 +178,10 @@ mod tests {
             let question = ProfileQuestion { route, to: 7, against, ..ProfileQuestion::default() };
             requests.push(Request::Profile(Box::new(question)));
         }
+        let (route, day) = (Some("a b\n".to_owned()), Some(3));
+        requests.push(Request::Calls(Box::new(CallsQuestion { route, day, sign_s: None })));
         assert!(matches!("profile".parse(), Ok(Request::Profile(_))), "a person asks so");
+        assert!(matches!("calls".parse(), Ok(Request::Calls(_))), "and so");
         for force in [false, true] {
             for probe in [None, Some("/"), Some("/health?full=1")] {
                 let probe = probe.map(str::to_owned);

@@ -15,9 +15,8 @@ use samovar_ring::{
     monotonic_ns,
 };
 use std::cell::UnsafeCell;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int};
 use std::mem::offset_of;
-use std::ptr::NonNull;
 use std::sync::OnceLock;
 
 /// An opaque request head in the slot.
@@ -45,13 +44,6 @@ unsafe extern "C" {
     fn samovar_ledger_client(times: u32, ns: u64);
     fn samovar_ledger_forked();
     fn samovar_idle_asked() -> bool;
-    fn samovar_graph_costs_room() -> *mut c_void;
-    fn samovar_graph_calibrate(costs: *mut c_void);
-    fn samovar_graph_adopt(costs: *const c_void) -> bool;
-    fn samovar_graph_install();
-    fn samovar_graph_open();
-    fn samovar_graph_close(head: *const Head, peak_bytes: usize, len: *mut usize) -> *const u8;
-    fn samovar_graph_forked();
     fn samovar_turn_open();
     fn samovar_turn_close();
 }
@@ -116,10 +108,7 @@ pub(crate) fn install(mut ring: WorkerEnd, lanes: &'static [Lane]) {
     unsafe { samovar_is_ours() };
     // SAFETY: asks for memory; nothing else of it has been called in this process.
     unsafe { samovar_ledger_install() };
-    if tracing::is_on() {
-        // SAFETY: asks for memory, likewise.
-        unsafe { samovar_graph_install() };
-    }
+    tracing::install();
     // Now, so that what a rollback brings back has joined already.
     ring.join(lanes);
     // The only time in this process: no worker is forked from another.
@@ -200,10 +189,7 @@ impl Exchange {
                 let boot = self.meter.first_boot(self.taken_ns);
                 // SAFETY: the head stays ours until the slot is finished.
                 unsafe { samovar_ledger_open(head, self.taken_ns, boot.ago_ns, boot.ns) };
-                if tracing::is_on() {
-                    // SAFETY: empties tables and reads clocks.
-                    unsafe { samovar_graph_open() };
-                }
+                tracing::open();
                 if TURN.get().is_some_and(Turn::is_counted) {
                     // SAFETY: sets flags of this thread.
                     unsafe { samovar_turn_open() };
@@ -224,9 +210,7 @@ impl Exchange {
     fn finish(&mut self, peak_bytes: u64) {
         shared::let_go();
         let Some(slot) = self.slot.take() else { return };
-        if tracing::is_on() {
-            self.send_graph(slot, peak_bytes);
-        }
+        tracing::close(self.ring.request(slot).cast(), peak_bytes);
         let (mut len, mut ending) = (0, 0);
         // SAFETY: clears flags of this thread.
         unsafe { samovar_turn_close() };
@@ -248,17 +232,6 @@ impl Exchange {
             ..Usage::default()
         };
         self.ring.finish(slot, &usage);
-    }
-
-    /// What the request has called goes to its reader, if one is there.
-    fn send_graph(&self, slot: SlotIndex, peak_bytes: u64) {
-        let (head, mut len) = (self.ring.request(slot).cast(), 0);
-        // SAFETY: the head is ours until the slot is finished; fills a local.
-        let graph = unsafe { samovar_graph_close(head, peak_bytes as usize, &raw mut len) };
-        if !graph.is_null() && len > 0 {
-            // SAFETY: boundary.h: so many bytes, which stay until the next request is taken.
-            tracing::send(unsafe { std::slice::from_raw_parts(graph, len) });
-        }
     }
 
     /// Tells the ledger of the time that the request has just waited for its client.
@@ -349,24 +322,6 @@ pub(crate) fn php_console(command: &[&CStr]) -> c_int {
     unsafe { samovar_php_console(count, words.as_ptr()) }
 }
 
-/// Memory for what the instrument costs, which a child can write to.
-pub(crate) fn graph_costs_room() -> Option<NonNull<c_void>> {
-    // SAFETY: asks for memory.
-    NonNull::new(unsafe { samovar_graph_costs_room() })
-}
-
-/// Finds out what the instrument costs. Runs PHP code: for a process that ends afterwards.
-pub(crate) fn graph_calibrate(costs: NonNull<c_void>) {
-    // SAFETY: after `php_startup`, outside any request; `costs` is of `graph_costs_room`.
-    unsafe { samovar_graph_calibrate(costs.as_ptr()) };
-}
-
-/// Takes over what a child has found out; false: nothing.
-pub(crate) fn graph_adopt(costs: NonNull<c_void>) -> bool {
-    // SAFETY: of `graph_costs_room`; the child has ended.
-    unsafe { samovar_graph_adopt(costs.as_ptr()) }
-}
-
 // ---- PHP calls Rust ------------------------------------------------------------------------------
 
 #[unsafe(no_mangle)]
@@ -415,8 +370,7 @@ extern "C" fn samovar_detach() {
     unsafe { samovar_turn_close() };
     // SAFETY: forgets what the ledger was.
     unsafe { samovar_ledger_forked() };
-    // SAFETY: forgets where graphs are taken down.
-    unsafe { samovar_graph_forked() };
+    tracing::forked();
     // SAFETY: see `Global`. Not dropped: the parent goes on with what it points to.
     std::mem::forget(unsafe { (*EXCHANGE.0.get()).take() });
     shared::forked();

@@ -3,15 +3,27 @@
 //! A graph goes as a sealed memory file: a message has no room for it, and a file on a disk would be somebody's to clean up.
 //! By system calls alone, which no interposed function counts as the request's.
 
-use crate::boundary;
+use crate::boundary::Head;
 use crate::os;
 use rustix::fs::{MemfdFlags, SealFlags};
 use samovar_channel::{GraphEnd, GraphNote};
 use samovar_ring::Lane;
+use std::ffi::c_void;
 use std::io;
 use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
+use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+
+unsafe extern "C" {
+    fn samovar_graph_costs_room() -> *mut c_void;
+    fn samovar_graph_calibrate(costs: *mut c_void);
+    fn samovar_graph_adopt(costs: *const c_void) -> bool;
+    fn samovar_graph_install();
+    fn samovar_graph_open();
+    fn samovar_graph_close(head: *const Head, peak_bytes: usize, len: *mut usize) -> *const u8;
+    fn samovar_graph_forked();
+}
 
 /// How long the calibration may take, on a machine that has much else to do.
 const CALIBRATION_LIMIT: Duration = Duration::from_secs(20);
@@ -48,20 +60,59 @@ pub(crate) fn lanes(lanes: &'static [Lane]) -> &'static [Lane] {
 
 /// Finds out, in a child, what the instrument costs. False: it has not come about, and nothing is subtracted.
 pub(crate) fn calibrate() -> bool {
-    let Some(costs) = boundary::graph_costs_room() else { return false };
+    // SAFETY: asks for memory.
+    let Some(costs) = NonNull::new(unsafe { samovar_graph_costs_room() }) else { return false };
     let parent = os::own_pid();
     // SAFETY: the process has one thread, so that the child may go on as an ordinary process.
     match unsafe { libc::fork() } {
         0 => {
             os::die_with_parent(parent);
-            boundary::graph_calibrate(costs);
+            // SAFETY: after `php_startup`, outside any request; `costs` is the room for it.
+            unsafe { samovar_graph_calibrate(costs.as_ptr()) };
             // SAFETY: ends the process.
             unsafe { libc::_exit(0) }
         }
         -1 => return false,
         pid => wait_for(pid),
     }
-    boundary::graph_adopt(costs)
+    // SAFETY: the room that the child, which has ended, has written to.
+    unsafe { samovar_graph_adopt(costs.as_ptr()) }
+}
+
+/// This process is a worker from now on.
+pub(crate) fn install() {
+    if is_on() {
+        // SAFETY: asks for memory.
+        unsafe { samovar_graph_install() };
+    }
+}
+
+/// The worker has taken a request.
+pub(crate) fn open() {
+    if is_on() {
+        // SAFETY: empties tables and reads clocks.
+        unsafe { samovar_graph_open() };
+    }
+}
+
+/// The request is about to be finished: what it has called goes to its reader, if one is there.
+pub(crate) fn close(head: *const Head, peak_bytes: u64) {
+    if !is_on() {
+        return;
+    }
+    let mut len = 0;
+    // SAFETY: the head is ours until the slot is finished; fills a local.
+    let graph = unsafe { samovar_graph_close(head, peak_bytes as usize, &raw mut len) };
+    if !graph.is_null() && len > 0 {
+        // SAFETY: boundary.h: so many bytes, which stay until the next request is taken.
+        send(unsafe { std::slice::from_raw_parts(graph, len) });
+    }
+}
+
+/// This process is no worker any more: it is a request's child.
+pub(crate) fn forked() {
+    // SAFETY: forgets where graphs are taken down.
+    unsafe { samovar_graph_forked() };
 }
 
 fn wait_for(pid: i32) {
@@ -82,7 +133,7 @@ fn wait_for(pid: i32) {
 }
 
 /// Sends a graph, unless there is no room: nobody waits for a reader. Whether it is on its way.
-pub(crate) fn send(report: &[u8]) -> bool {
+fn send(report: &[u8]) -> bool {
     let Some(graphs) = GRAPHS.get() else { return false };
     let Ok(file) = seal(report) else { return false };
     let note = GraphNote { bytes: report.len() as u64 };

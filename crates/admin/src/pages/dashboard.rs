@@ -3,6 +3,7 @@
 //! Each is a function of what was asked and of [`Sources`]. What comes from outside (routes, paths, peers, tags, ids) is
 //! only ever text, or encoded within a link's query: maud escapes what it is given, and nothing here asks it not to.
 
+mod calls;
 mod consoles;
 mod history;
 mod image;
@@ -55,7 +56,7 @@ struct Page {
     show: fn(&View) -> Shown,
 }
 
-const PAGES: [Page; 10] = [
+const PAGES: [Page; 11] = [
     Page { path: "/", of: "/", is_live: true, show: overview::show },
     Page { path: "/routes", of: "/routes", is_live: true, show: routes::show },
     Page { path: "/route", of: "/routes", is_live: true, show: route::show },
@@ -65,6 +66,7 @@ const PAGES: [Page; 10] = [
     Page { path: "/image", of: "/image", is_live: true, show: image::show },
     Page { path: "/consoles", of: "/consoles", is_live: true, show: consoles::show },
     Page { path: "/profile", of: "/profile", is_live: false, show: profile::show },
+    Page { path: "/calls", of: "/calls", is_live: false, show: calls::show },
     Page { path: "/history", of: "/history", is_live: false, show: history::show },
 ];
 

@@ -13,6 +13,7 @@ Examples:
   samovar compare --urls / /about     does the checkpoint answer as scripts do, at what CPU?
   samovar spy --all                   what do the PHP processes of this machine do?
   samovar profile                     where does the time of its requests go?
+  samovar calls                       who calls what in traced requests, how often?
   samovar status --json               what the running server does
   samovar reload                      after a deploy: boot anew, lose no request
   samovar stop                        let it finish what it has begun, then end it

@@ -1,6 +1,6 @@
 //! What is said instead of doing something: help, and what is wrong with a command line.
 
-use crate::{compare, profile, spy, top};
+use crate::{calls, compare, profile, spy, top};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use samovar_config::table::SETTINGS;
 use samovar_config::{Problems, names};
@@ -72,6 +72,7 @@ pub(super) fn early(error: clap::Error) -> Early {
                 top::TABLE_ARGUMENT => top::TABLE_HINT,
                 flag if spy::hint(flag).is_some() => spy::hint(flag).unwrap_or_default(),
                 flag if profile::hint(flag).is_some() => profile::hint(flag).unwrap_or_default(),
+                flag if calls::hint(flag).is_some() => calls::hint(flag).unwrap_or_default(),
                 _ => "it takes a path with its query, such as `/` or `/health?full=1`",
             };
             (format!("`{typed}` cannot be `{value}`"), Some(hint.to_owned()))

@@ -1,11 +1,11 @@
 //! What the front counts, the supervisor reports and requests came to → the answers to `status` and `figures`.
 
+use crate::graphs::Graphs;
 use crate::logging::Logs;
 use crate::sampling::Sampling;
 use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Shed};
 use samovar_insight::{Costs, Insight};
 use samovar_log::Log;
-use samovar_profile::calls::Calls;
 use samovar_published::Publishing;
 use samovar_ring::{DesiredState, WorkerState};
 use samovar_shared::Shared;
@@ -35,7 +35,7 @@ pub(crate) struct StatusSources {
     pub(crate) insight: Option<Arc<Insight>>,
     pub(crate) sampling: Option<Arc<Sampling>>,
     /// Of traced requests, if any are.
-    pub(crate) calls: Option<Arc<Calls>>,
+    pub(crate) graphs: Option<Graphs>,
 }
 
 /// How the server is now.

@@ -6,8 +6,8 @@ use crate::service::ServiceState;
 use anyhow::Result;
 use samovar_supervisor::Command;
 use samovar_wire::{
-    Misunderstood, ProfileAnswer, ProfileQuestion, Refused, ReloadAnswer, ReloadOptions, Request,
-    Stopping, line as line_of,
+    CallsAnswer, CallsQuestion, Misunderstood, ProfileAnswer, ProfileQuestion, Refused,
+    ReloadAnswer, ReloadOptions, Request, Stopping, line as line_of,
 };
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -34,6 +34,11 @@ pub(super) enum Reply {
     WhenReloaded(Receiver<ReloadAnswer>),
     /// The line that comes through here.
     Later(Receiver<String>),
+}
+
+fn not_understood(line: &str) -> String {
+    let line = line.trim();
+    format!("`{line}` is not understood\nhint: is `samovar` of another version than the server?")
 }
 
 impl Server {
@@ -66,6 +71,7 @@ impl Server {
             Ok(Request::Status) => line_of(&status(&self.sources)),
             Ok(Request::Figures) => line_of(&figures(&self.sources)),
             Ok(Request::Profile(question)) => return self.profile(*question),
+            Ok(Request::Calls(question)) => line_of(&self.calls(*question)),
             Ok(Request::Stop) => {
                 self.state.stops();
                 self.sources.supervisor.send(Command::Draining);
@@ -79,19 +85,20 @@ impl Server {
                 return Reply::WhenReloaded(told);
             }
             Err(Misunderstood::Profile) => line_of(&ProfileAnswer {
-                error: Some(format!(
-                    "`{}` is not understood\nhint: is `samovar` of another version than the server?",
-                    line.trim()
-                )),
+                error: Some(not_understood(line)),
                 ..ProfileAnswer::default()
             }),
-            Err(Misunderstood::ReloadOptions) => line_of(&ReloadAnswer::refused(format!(
-                "`{}` is not understood\nhint: is `samovar` of another version than the server?",
-                line.trim()
-            ))),
+            Err(Misunderstood::Calls) => line_of(&CallsAnswer {
+                error: Some(not_understood(line)),
+                ..CallsAnswer::default()
+            }),
+            Err(Misunderstood::ReloadOptions) => {
+                line_of(&ReloadAnswer::refused(not_understood(line)))
+            }
             Err(Misunderstood::Command) => line_of(&Refused {
-                error: "unknown command; known are status, figures, profile, reload and stop"
-                    .to_owned(),
+                error:
+                    "unknown command; known are status, figures, profile, calls, reload and stop"
+                        .to_owned(),
             }),
         })
     }
@@ -112,6 +119,40 @@ impl Server {
             waker.wake();
         });
         Reply::Later(told)
+    }
+
+    /// What requests have called, or a signature that has one traced.
+    fn calls(&self, question: CallsQuestion) -> CallsAnswer {
+        let refused =
+            |why: &str| CallsAnswer { error: Some(why.to_owned()), ..CallsAnswer::default() };
+        let Some(graphs) = &self.sources.graphs else {
+            return refused(
+                "no request is traced\nhint: set profile.trace or profile.trace_key, and start the server anew",
+            );
+        };
+        if let Some(span) = question.sign_s {
+            return match graphs.sign(span) {
+                Some(signature) => {
+                    CallsAnswer { signature: Some(signature), ..CallsAnswer::default() }
+                }
+                None => refused(
+                    "there is no key to sign with\nhint: set profile.trace_key, and start the server anew",
+                ),
+            };
+        }
+        match graphs.calls.select(question.day, question.route.as_deref()) {
+            Err(why) => refused(&why),
+            Ok(selected) => CallsAnswer {
+                error: None,
+                signature: None,
+                graph: serde_json::to_value(&selected.graph).unwrap_or_default(),
+                before: serde_json::to_value(&selected.before).unwrap_or_default(),
+                days: selected.days,
+                day: selected.day,
+                routes: selected.routes,
+                route: selected.route,
+            },
+        }
     }
 
     /// Whether the front has taken over what the last reload brought.

@@ -12,6 +12,7 @@ use samovar_insight::pinba::listener::PinbaIn;
 use samovar_insight::store::StoreLimits;
 use samovar_insight::{Clock, HistoryOptions, Insight, Intake, Limits, Options, Witness, intake};
 use samovar_profile::Profiles;
+use samovar_profile::calls::Calls;
 use samovar_wire::{ScalingStatus, SharedObject, SharedStatus, Status};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -114,6 +115,10 @@ impl Host for Server {
     fn profiles(&self) -> Option<Arc<Profiles>> {
         let sampling = self.sources.sampling.as_ref()?;
         (sampling.status().hertz > 0).then(|| Arc::clone(&sampling.profiles))
+    }
+
+    fn calls(&self) -> Option<Arc<Calls>> {
+        self.sources.graphs.as_ref().map(|graphs| Arc::clone(&graphs.calls))
     }
 
     fn status(&self) -> Status {

@@ -105,7 +105,8 @@ impl Graph {
     }
 
     /// What was read from somewhere: edges lead to functions.
-    pub(super) fn is_sound(&self) -> bool {
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
         let count = self.functions.len();
         let is_in = |at: u32| (at as usize) < count;
         count <= FUNCTIONS_MAX + 2

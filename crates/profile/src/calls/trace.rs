@@ -100,7 +100,8 @@ impl Trace {
         match fields.text()? {
             "q" => {
                 let (_id, _method) = (fields.text()?, fields.text()?);
-                self.path = cut(fields.text()?);
+                // What it was asked with is nobody's to keep.
+                self.path = cut(fields.text()?.split('?').next()?);
                 self.script = cut(fields.text()?);
                 self.route = cut(fields.text()?);
             }
@@ -147,7 +148,7 @@ fn function(fields: &mut Fields<'_>) -> Option<TracedFunction> {
 mod tests {
     use super::*;
 
-    const GRAPH: &str = "samovar-graph 1\nq\tid\tGET\t/a\t/index.php\t\nc\t40\t50\n\
+    const GRAPH: &str = "samovar-graph 1\nq\tid\tGET\t/a?b=c\t/index.php\t\nc\t40\t50\n\
         r\t4096\t2\t0\t1\nf\t0\t1\t100\t40\t90\t30\t5\t5\t0\t\t(request)\n\
         f\t1\t2\t60\t60\t60\t60\t0\t0\t7\t/a.php\tstrlen\ne\t0\t1\t2\t60\t60\t0\nend\n";
 

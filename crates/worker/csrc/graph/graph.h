@@ -86,7 +86,7 @@ typedef struct {
     char report[GRAPH_REPORT_BYTES];
 } graph_state;
 
-/* The first functions of each graph. */
+/* The first functions of each graph, and the first edges. */
 enum { GRAPH_ROOT = 0, GRAPH_OTHER = 1 };
 
 /* NULL: there is none, because this process takes none down. */

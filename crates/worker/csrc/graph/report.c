@@ -35,7 +35,7 @@ static void put_request(writing *to, const samovar_head *head) {
     put(to, "q");
     put_str(to, head, head->request_id);
     put_str(to, head, head->method);
-    put_str(to, head, head->document_uri);
+    put_str(to, head, head->target);
     put_str(to, head, head->script_name);
     put(to, "\t");
     const ledger_state *l = samovar_ledger;
@@ -71,7 +71,7 @@ size_t samovar_graph_write(graph_state *g, const samovar_head *head, size_t peak
     for (uint32_t i = 0; i < g->functions; i++) {
         put_function(&to, g, &g->function[i]);
     }
-    for (uint32_t i = 0; i < g->edges; i++) {
+    for (uint32_t i = GRAPH_OTHER; i < g->edges; i++) {
         const graph_edge *e = &g->edge[i];
         if (e->calls || e->wall) {
             put(&to, "e\t%u\t%u\t%" PRIu64 "\t%" PRId64 "\t%" PRId64 "\t%" PRId64 "\n", e->caller,

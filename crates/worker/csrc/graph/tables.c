@@ -36,9 +36,10 @@ void samovar_graph_clear(graph_state *g) {
     }
     add(g, ZEND_STRL("(request)"));
     add(g, ZEND_STRL("(other)"));
-    /* What has no place of its own. */
-    g->edge[0] = (graph_edge){.caller = GRAPH_OTHER, .callee = GRAPH_OTHER};
-    g->edges = 1;
+    /* Nobody calls the request; what has no place of its own is a call of others by others. */
+    g->edge[0] = (graph_edge){.caller = GRAPH_ROOT, .callee = GRAPH_ROOT};
+    g->edge[GRAPH_OTHER] = (graph_edge){.caller = GRAPH_OTHER, .callee = GRAPH_OTHER};
+    g->edges = 2;
 }
 
 /* `App\Foo::bar`, `{closure}` with its file and line, a file's own code by the file's name. */
@@ -120,7 +121,7 @@ uint32_t samovar_graph_edge(graph_state *g, uint32_t caller, uint32_t callee) {
         if (place->epoch != g->epoch) {
             if (g->edges == GRAPH_EDGES_MAX) {
                 g->edge_lost++;
-                return 0;
+                return GRAPH_OTHER;
             }
             g->edge[g->edges] = (graph_edge){.caller = caller, .callee = callee};
             *place = (graph_place){g->epoch, g->edges};

@@ -149,6 +149,7 @@ fn without_figures_pages_say_so() {
         ("/consoles", "There are none"),
         ("/history", "There is no history"),
         ("/profile", "profile.hertz is 0"),
+        ("/calls", "No request is traced"),
     ] {
         let page = show(&nobody, address);
         assert!(page.contains(expected), "{address}:\n{page}");

@@ -1,0 +1,223 @@
+//! `/calls`: what the traced requests of a route have called on a day, and how that has grown; a function with its callers and
+//! callees. Orders are links: it needs no script.
+
+use super::{Shown, View};
+use crate::chart::without_controls;
+use crate::frame::{nothing, part};
+use crate::human;
+use crate::query::link;
+use maud::{Markup, html};
+use samovar_profile::calls::table::{Neighbour, Order, Row, neighbours, rows};
+use samovar_profile::calls::{Function, Selected};
+
+/// Functions of the table.
+const ROWS_MAX: usize = 100;
+/// Callers, and callees, of a function.
+const NEIGHBOURS_MAX: usize = 50;
+const NAME_CHARS_MAX: usize = 120;
+const DAY_S: u64 = 86_400;
+const TITLE: &str = "Calls";
+
+pub(super) fn show(view: &View) -> Shown {
+    let Some(calls) = view.sources.host.calls() else {
+        let why = "No request is traced: profile.trace is 0 in the settings, and there is no profile.trace_key.";
+        return Shown::new(TITLE, html! { h1 { (TITLE) } (nothing(why)) });
+    };
+    let text = |name| view.query.get(name).filter(|text| !text.is_empty());
+    let day = text("day").and_then(|day| day.parse::<u64>().ok());
+    let selected = match calls.select(day, text("route").as_deref()) {
+        Ok(selected) => selected,
+        Err(why) => return Shown::new(TITLE, html! { h1 { (TITLE) } (nothing(&why)) }),
+    };
+    let order = text("by").and_then(|name| Order::of(&name)).unwrap_or_default();
+    let function = text("function");
+    let main = html! {
+        h1 { (TITLE) @if !selected.route.is_empty() { " of " span.name { (selected.route) } } }
+        @if selected.days.is_empty() {
+            (nothing("No request was traced yet."))
+        } @else {
+            (choice(&selected))
+            @match &function {
+                None => (table(&selected, order)),
+                Some(name) => (one(&selected, name)),
+            }
+        }
+    };
+    Shown::new(TITLE, main)
+}
+
+fn choice(selected: &Selected) -> Markup {
+    let is_listed = selected.routes.iter().any(|(name, _)| *name == selected.route);
+    html! {
+        form.ask action="/calls" {
+            label { "Route " select name="route" {
+                @if !is_listed { option value=(selected.route) selected { (selected.route) } }
+                @for (name, requests) in &selected.routes {
+                    option value=(name) selected[*name == selected.route] { (name) " (" (human::count(*requests)) ")" }
+                }
+            } }
+            label { "Day " select name="day" {
+                @for day in &selected.days {
+                    option value=(day) selected[*day == selected.day] { (human::date(day * DAY_S)) }
+                }
+            } }
+            button { "Show" }
+        }
+    }
+}
+
+fn address(selected: &Selected, more: (&str, &str)) -> String {
+    link("/calls", &[("route", &selected.route), ("day", &selected.day.to_string()), more])
+}
+
+fn time(ns: f64) -> String {
+    human::time(ns.max(0.0) as u64)
+}
+
+fn bytes(of: f64) -> String {
+    let sign = if of < 0.0 { "−" } else { "" };
+    format!("{sign}{}", human::bytes(of.abs() as u64))
+}
+
+fn growth(of: Option<f64>) -> Markup {
+    let Some(more) = of else { return html! {} };
+    let class = if more > 0.0 { "bad" } else { "good" };
+    // Less than a tenth of a microsecond is nothing that anybody has to do with.
+    if more.abs() < 100.0 {
+        return html! { "0" };
+    }
+    let sign = if more < 0.0 { "−" } else { "+" };
+    html! { span class=(class) { (sign) (time(more.abs())) } }
+}
+
+fn said(selected: &Selected) -> String {
+    let mut text = format!(
+        "{} requests were traced on {}",
+        human::count(selected.graph.requests),
+        human::date(selected.day * DAY_S)
+    );
+    text.push_str(&match selected.before.requests {
+        0 => ", none in the week before: there is nothing to compare with.".to_owned(),
+        n => format!(", {} in the week before.", human::count(n)),
+    });
+    text
+}
+
+fn table(selected: &Selected, order: Order) -> Markup {
+    let graph = &selected.graph;
+    if graph.requests == 0 {
+        return nothing("No request of this route was traced on that day.");
+    }
+    let all = rows(graph, &selected.before, order);
+    let heads = [
+        (Order::Calls, "Calls"),
+        (Order::Own, "Itself"),
+        (Order::Cpu, "… on CPU"),
+        (Order::Total, "With callees"),
+        (Order::Slowest, "Half / 95 %"),
+        (Order::Memory, "Memory"),
+        (Order::Growth, "Since last week"),
+    ];
+    let name_of = |wanted| {
+        let found = Order::ALL.iter().find(|(order, _)| *order == wanted);
+        found.map_or("", |(_, name)| name)
+    };
+    let row = |row: &Row<'_>| {
+        html! {
+            tr {
+                th.name scope="row" {
+                    a href=(address(selected, ("function", &row.function.name))) { (short(&row.function.name)) }
+                }
+                td.number { (human::digits(row.calls)) }
+                td.number { (time(row.own)) }
+                td.number { (time(row.cpu)) }
+                td.number { (time(row.total)) }
+                td.number { (human::time(row.percentiles[0])) " / " (human::time(row.percentiles[1])) }
+                td.number { (bytes(row.memory)) }
+                td.number { (growth(row.growth)) }
+            }
+        }
+    };
+    let inside = html! {
+        p { (said(selected)) " All figures are per request." }
+        div.scroll tabindex="0" { table {
+            thead { tr {
+                th scope="col" { "Function" }
+                @for (by, name) in heads {
+                    th.number scope="col" aria-sort=[(by == order).then_some("descending")] {
+                        a href=(address(selected, ("by", name_of(by)))) { (name) }
+                    }
+                }
+            } }
+            tbody { @for of in all.iter().take(ROWS_MAX) { (row(of)) } }
+        } }
+        @if all.len() > ROWS_MAX {
+            p.faint { "… and " (human::count((all.len() - ROWS_MAX) as u64)) " functions more." }
+        }
+        @if graph.lost > 0 {
+            p.faint { (human::count(graph.lost)) " functions or edges had no room, and are (other)." }
+        }
+        p.faint.small {
+            "What the instrument takes itself ("
+            @for (at, cost) in graph.costs.iter().enumerate() { @if at > 0 { ", " } (cost) " ns" }
+            " for a call of a function of PHP code, and of PHP's own) is found out when it starts, and is not in these times."
+        }
+    };
+    part("functions", "Functions", &inside)
+}
+
+fn one(selected: &Selected, name: &str) -> Markup {
+    let Some([callers, callees]) = neighbours(&selected.graph, name) else {
+        return nothing("No traced request of that day called it.");
+    };
+    let place = selected.graph.function(name).map(|(_, function)| place(function));
+    html! {
+        h2.name { (short(name)) }
+        p.name.faint { (place.unwrap_or_default()) }
+        p { a href=(address(selected, ("by", "own"))) { "All functions" } }
+        (part("callers", "Called by", &sides(selected, &callers)))
+        (part("callees", "Calls", &sides(selected, &callees)))
+    }
+}
+
+fn place(function: &Function) -> String {
+    match &*function.file {
+        "" => "PHP's own".to_owned(),
+        file => format!("{}:{}", short(file), function.line),
+    }
+}
+
+fn sides(selected: &Selected, all: &[Neighbour<'_>]) -> Markup {
+    if all.is_empty() {
+        return nothing("None.");
+    }
+    html! {
+        div.scroll tabindex="0" { table {
+            thead { tr {
+                th scope="col" { "Function" }
+                th.number scope="col" { "Calls" }
+                th.number scope="col" { "Time" }
+                th.number scope="col" { "On CPU" }
+            } }
+            tbody { @for (function, calls, wall, cpu) in all.iter().take(NEIGHBOURS_MAX) {
+                tr {
+                    th.name scope="row" {
+                        a href=(address(selected, ("function", &function.name))) { (short(&function.name)) }
+                    }
+                    td.number { (human::digits(*calls)) }
+                    td.number { (time(*wall)) }
+                    td.number { (time(*cpu)) }
+                }
+            } }
+        } }
+    }
+}
+
+/// A name that was invented to be long.
+fn short(name: &str) -> String {
+    let name = &*without_controls(name);
+    match name.char_indices().nth(NAME_CHARS_MAX) {
+        Some((at, _)) => format!("{}…", &name[..at]),
+        None => name.to_owned(),
+    }
+}

@@ -1,0 +1,107 @@
+//! A call graph for people: a table of functions, or one function with its callers and callees.
+
+use crate::control::client::printable;
+use anyhow::{Context, Result};
+use samovar_profile::calls::Graph;
+use samovar_profile::calls::table::{Neighbour, Order, Row, neighbours, rows};
+use samovar_wire::CallsAnswer;
+use std::fmt::Write as _;
+
+/// Functions of the table, and of each side of one.
+const ROWS_MAX: usize = 30;
+const NS_PER_US: f64 = 1_000.0;
+
+/// What is shown.
+pub(super) struct Shown<'a> {
+    pub(super) answer: &'a CallsAnswer,
+    pub(super) graph: &'a Graph,
+    pub(super) before: &'a Graph,
+}
+
+/// With a line end for a terminal; `$(…)` takes it away.
+pub(super) fn signature(text: &str) -> String {
+    format!("{text}\n")
+}
+
+fn time(ns: f64) -> String {
+    if ns.abs() < 10_000_000.0 {
+        format!("{:.1} µs", ns / NS_PER_US)
+    } else {
+        format!("{:.1} ms", ns / NS_PER_US / 1_000.0)
+    }
+}
+
+fn growth(of: Option<f64>) -> String {
+    match of {
+        None => "-".to_owned(),
+        Some(more) if more > 0.0 => format!("+{}", time(more)),
+        Some(more) => time(more),
+    }
+}
+
+impl Shown<'_> {
+    pub(super) fn text(&self, order: Order, function: Option<&str>) -> Result<String> {
+        let text = match function {
+            None => self.table(order),
+            Some(name) => self.one(name)?,
+        };
+        Ok(printable(&text))
+    }
+
+    fn table(&self, order: Order) -> String {
+        let all = rows(self.graph, self.before, order);
+        let mut out = format!(
+            "{}: {} requests traced, {} in the week before; per request\n\n",
+            self.answer.route, self.graph.requests, self.before.requests
+        );
+        out.push_str("     CALLS        OWN        CPU      TOTAL       95 %     MEMORY     GROWTH  FUNCTION\n");
+        for Row { function, calls, own, total, cpu, memory, percentiles, growth: more } in
+            all.iter().take(ROWS_MAX)
+        {
+            let slow = time(percentiles[1] as f64);
+            // Writing to a string cannot fail.
+            let _ = write!(
+                out,
+                "{calls:>10.1} {:>10} {:>10} {:>10} {slow:>10} {:>8.1} K {:>10}  {}",
+                time(*own),
+                time(*cpu),
+                time(*total),
+                memory / 1_024.0,
+                growth(*more),
+                function.name,
+            );
+            let _ = match &*function.file {
+                "" => writeln!(out),
+                file if function.name.ends_with(file) => writeln!(out),
+                file => writeln!(out, "  {file}:{}", function.line),
+            };
+        }
+        if all.len() > ROWS_MAX {
+            let _ = writeln!(out, "… and {} functions more", all.len() - ROWS_MAX);
+        }
+        out
+    }
+
+    fn one(&self, name: &str) -> Result<String> {
+        let [callers, callees] = neighbours(self.graph, name).with_context(|| {
+            format!("no traced request called `{name}`\nhint: as the table has it, with its class")
+        })?;
+        let mut out = String::new();
+        for (title, side) in [("called by", callers), ("calls", callees)] {
+            let _ = writeln!(out, "{title}\n     CALLS      TOTAL        CPU  FUNCTION");
+            for (function, calls, wall, cpu) in side.iter().take(ROWS_MAX) {
+                let of: &Neighbour<'_> = &(*function, *calls, *wall, *cpu);
+                let _ = writeln!(
+                    out,
+                    "{:>10.1} {:>10} {:>10}  {}",
+                    of.1,
+                    time(of.2),
+                    time(of.3),
+                    of.0.name
+                );
+            }
+            out.push('\n');
+        }
+        Ok(out)
+    }
+}
