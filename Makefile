@@ -65,7 +65,7 @@ unit: ## tests inside the crates, and those of the benchmarks' own code
 	/usr/bin/python3 -m unittest discover --quiet -s bench/suite/tests -t bench
 
 model: ## the shared-memory protocol under the model checker
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --release --locked -p samovar-ring -p samovar-shared --lib interleavings
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --profile tested --locked -p samovar-ring -p samovar-shared --lib interleavings
 
 # All steps name the whole workspace: of other selections, cargo would build the libraries again, with other features.
 TESTS = $(CARGO) test --locked --workspace
