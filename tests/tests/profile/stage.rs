@@ -49,6 +49,15 @@ fn weights(table: &Value, function: &str, unit: &str) -> (f64, f64, f64) {
     (of("self"), of("total"), number(&table["now"]))
 }
 
+/// Ends the clients also where the condition never comes true: the scope waits for them.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Asks for the targets in turn, by two clients, until `is_enough`.
 pub(crate) fn under_load<T>(
     server: &Server,
@@ -57,13 +66,6 @@ pub(crate) fn under_load<T>(
     is_enough: impl FnMut() -> Option<T>,
 ) -> T {
     let ends = AtomicBool::new(false);
-    /// Ends the clients also where the condition never comes true: the scope waits for them.
-    struct Ends<'a>(&'a AtomicBool);
-    impl Drop for Ends<'_> {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
     std::thread::scope(|scope| {
         for client in 0..2 {
             let ends = &ends;
