@@ -1,5 +1,7 @@
 //! A call graph for people: a table of functions, or one function with its callers and callees.
 
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Means of times.
+
 use crate::control::client::printable;
 use anyhow::{Context, Result};
 use samovar_profile::calls::Graph;

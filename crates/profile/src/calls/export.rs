@@ -1,5 +1,7 @@
 //! Call graphs for others' tools: callgrind's format (KCachegrind, QCacheGrind) and XHProf's array.
 
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Means of times.
+
 use super::graph::{Function, Graph};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

@@ -1,5 +1,7 @@
 //! A graph as a table of functions, per request, and what has changed against the week before. Pure: page and command show it.
 
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Means of times.
+
 use super::graph::{Function, Graph};
 
 /// What a table is ordered by.

@@ -1,5 +1,7 @@
 //! How often something took how long: eight steps to each doubling, so a percentile is right within five per cent.
 
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Means of times.
+
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -1,6 +1,8 @@
 //! `/calls`: what the traced requests of a route have called on a day, and how that has grown; a function with its callers and
 //! callees. Orders are links: it needs no script.
 
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Means of times.
+
 use super::{Shown, View};
 use crate::chart::without_controls;
 use crate::frame::{nothing, part};

@@ -194,7 +194,7 @@ pub(super) const SETTINGS: &[Setting] = &[
 ];
 
 /// A part of the whole, in millionths: `100%`, `2.5%`, `0.0001%`.
-fn share(text: &str) -> Option<u32> {
+pub(super) fn share(text: &str) -> Option<u32> {
     const PPM_OF_PERCENT: u32 = 10_000;
     let (whole, part) = {
         let number = text.strip_suffix('%')?;

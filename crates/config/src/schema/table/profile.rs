@@ -121,11 +121,9 @@ fn part(text: &str) -> Option<u32> {
     }
     if let Some((of, all)) = text.split_once('/') {
         let (of, all): (u64, u64) = (of.trim().parse().ok()?, all.trim().parse().ok()?);
-        let ppm = (0 < of && of <= all).then(|| (of as f64 / all as f64 * 1e6).round())?;
+        let ppm = (0 < of && of <= all).then(|| u128::from(of) * 1_000_000 / u128::from(all))?;
         // Less than one of a million is none, which somebody would look for in vain.
-        return (ppm >= 1.0).then_some(ppm as u32);
+        return u32::try_from(ppm).ok().filter(|ppm| *ppm > 0);
     }
-    let percent: f64 = text.strip_suffix('%')?.trim().parse().ok()?;
-    let ppm = (percent * 1e4).round();
-    ((0.0..=100.0).contains(&percent) && (ppm >= 1.0 || percent == 0.0)).then_some(ppm as u32)
+    super::exports::share(text)
 }
