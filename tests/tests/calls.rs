@@ -102,6 +102,7 @@ fn the_figures_are_those_of_the_program() {
     assert!(graph(&server, "index.php /other").is_none(), "nobody else was traced");
 }
 
+#[allow(clippy::cast_precision_loss, reason = "times of a request are far below 2^52 ns")]
 /// How much dearer `caller` is than `alone`, by the graph of one request, as a multiple of what it is without tracing.
 fn distortion(server: &Server, round: &str) -> f64 {
     let best: Value = serde_json::from_str(&server.get("/other").text()).expect("JSON");

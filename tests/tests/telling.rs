@@ -222,7 +222,13 @@ fn nobody_is_served_what_the_server_writes_about_requests() {
     let server = Server::at(site.path()).config(&settings).start();
     eventually("the history is there", || store.exists().then_some(()));
     assert_eq!(server.get("/seen.txt").text(), "a file");
-    for name in ["slow.txt", "history.sqlite", "history.sqlite-wal", "history.sqlite-shm"] {
+    for name in [
+        "slow.txt",
+        "history.sqlite",
+        "history.sqlite-wal",
+        "history.sqlite-shm",
+        "history.sqlite.profiles",
+    ] {
         if !at(name).exists() {
             std::fs::write(at(name), "ours").expect("a file");
         }

@@ -133,6 +133,13 @@ fn named_controller(settings: &Settings) -> Option<&Path> {
     controller.filter(|controller| *controller != settings.root.join(INDEX))
 }
 
+/// A file beside another, whose name goes on.
+fn with(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}
+
 /// What the server reads and writes itself, and serves to nobody.
 fn own_files(settings: &Settings) -> Vec<PathBuf> {
     let logs = [&settings.access_log, &settings.insight.slow_log].map(|log| match log {
@@ -140,13 +147,18 @@ fn own_files(settings: &Settings) -> Vec<PathBuf> {
         AccessLog::Off | AccessLog::Stdout => None,
     });
     let files = [settings.config_file.as_ref(), settings.php_ini.as_ref()];
-    // SQLite has a log of changes and an index of it beside its file.
+    // Profiles and call graphs lie beside the history. SQLite has a log of changes and an index of it beside its file, and what
+    // it could not read is put aside.
     let history = settings.insight.store.iter().flat_map(|store| {
-        ["", "-wal", "-shm"].map(|end| {
-            let mut name = store.clone().into_os_string();
-            name.push(end);
-            PathBuf::from(name)
-        })
+        let beside = ["", ".profiles", ".calls"].into_iter().flat_map(|kind| {
+            ["", "-wal", "-shm", "-journal"].map(|end| with(&with(store, kind), end))
+        });
+        let aside = [
+            store.with_extension("unreadable"),
+            with(store, ".unreadable"),
+            with(store, ".calls-unreadable"),
+        ];
+        beside.chain(aside).collect::<Vec<_>>()
     });
     files.into_iter().chain(logs).flatten().cloned().chain(history).collect()
 }

@@ -10,6 +10,8 @@
 //! | `calls/table.rs` | a graph as a table |
 //! | `calls/export.rs` | callgrind's and XHProf's formats |
 
+#![allow(clippy::similar_names, reason = "caller and callee are what call graphs are made of")]
+
 pub mod export;
 mod graph;
 mod keeper;

@@ -79,6 +79,7 @@ pub(crate) enum Readiness {
     Ready,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "what happened to it, each by itself")]
 pub(crate) struct Generation {
     /// Counts the templates that have served, from 1.
     pub(crate) number: u64,

@@ -38,7 +38,7 @@ impl Template {
             shared: shared.file().as_raw_fd(),
             published: published.region().as_raw_fd(),
             publishing: published.socket().as_raw_fd(),
-            traces: command.graphs.as_ref().map(|graphs| graphs.as_raw_fd()),
+            traces: command.graphs.as_ref().map(AsRawFd::as_raw_fd),
             options: command.options.clone(),
         };
         let file = start.seal()?;

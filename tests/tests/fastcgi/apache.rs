@@ -3,6 +3,7 @@
 use super::*;
 use samovar_testkit::Oracle;
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -40,11 +41,13 @@ fn apache(folder: &Path, root: &Path, lines: &str) -> Apache {
          Mutex file:{shown}\nUser nobody\nGroup nogroup\n"
     );
     for module in ["mpm_event", "authz_core", "proxy", "proxy_fcgi", "dir"] {
-        text += &format!("LoadModule {module}_module /usr/lib/apache2/modules/mod_{module}.so\n");
+        let _ =
+            writeln!(text, "LoadModule {module}_module /usr/lib/apache2/modules/mod_{module}.so");
     }
-    text += &format!(
+    let _ = writeln!(
+        text,
         "DocumentRoot {documents}\nDirectoryIndex index.php\n<Directory {documents}>\nRequire all granted\n\
-         AcceptPathInfo On\n</Directory>\n{lines}\n"
+         AcceptPathInfo On\n</Directory>\n{lines}"
     );
     let config = folder.join("apache.conf");
     std::fs::write(&config, text).expect("our own file");

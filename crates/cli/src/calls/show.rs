@@ -85,11 +85,11 @@ impl Shown<'_> {
     }
 
     fn one(&self, name: &str) -> Result<String> {
-        let [callers, callees] = neighbours(self.graph, name).with_context(|| {
+        let [above, below] = neighbours(self.graph, name).with_context(|| {
             format!("no traced request called `{name}`\nhint: as the table has it, with its class")
         })?;
         let mut out = String::new();
-        for (title, side) in [("called by", callers), ("calls", callees)] {
+        for (title, side) in [("called by", above), ("calls", below)] {
             let _ = writeln!(out, "{title}\n     CALLS      TOTAL        CPU  FUNCTION");
             for (function, calls, wall, cpu) in side.iter().take(ROWS_MAX) {
                 let of: &Neighbour<'_> = &(*function, *calls, *wall, *cpu);

@@ -71,7 +71,7 @@ impl Server {
             Ok(Request::Status) => line_of(&status(&self.sources)),
             Ok(Request::Figures) => line_of(&figures(&self.sources)),
             Ok(Request::Profile(question)) => return self.profile(*question),
-            Ok(Request::Calls(question)) => line_of(&self.calls(*question)),
+            Ok(Request::Calls(question)) => line_of(&self.calls(&question)),
             Ok(Request::Stop) => {
                 self.state.stops();
                 self.sources.supervisor.send(Command::Draining);
@@ -122,7 +122,7 @@ impl Server {
     }
 
     /// What requests have called, or a signature that has one traced.
-    fn calls(&self, question: CallsQuestion) -> CallsAnswer {
+    fn calls(&self, question: &CallsQuestion) -> CallsAnswer {
         let refused =
             |why: &str| CallsAnswer { error: Some(why.to_owned()), ..CallsAnswer::default() };
         let Some(graphs) = &self.sources.graphs else {

@@ -1,4 +1,4 @@
-//! Call graphs for others' tools: callgrind's format (KCachegrind, QCacheGrind) and XHProf's array.
+//! Call graphs for others' tools: callgrind's format (`KCachegrind`, `QCacheGrind`) and `XHProf`'s array.
 
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Means of times.
 

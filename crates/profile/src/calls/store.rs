@@ -64,7 +64,8 @@ impl Store {
         let connection = match (prepared, path) {
             (Ok(connection), _) => connection,
             (Err(error), Some(path)) if crate::store::is_unreadable(&error) => {
-                std::fs::rename(path, path.with_extension("unreadable")).map_err(|_| error)?;
+                std::fs::rename(path, path.with_extension("calls-unreadable"))
+                    .map_err(|_| error)?;
                 let connection = open()?;
                 prepare(&connection, bytes_max)?;
                 connection

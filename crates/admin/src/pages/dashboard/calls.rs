@@ -93,16 +93,15 @@ fn growth(of: Option<f64>) -> Markup {
 }
 
 fn said(selected: &Selected) -> String {
-    let mut text = format!(
-        "{} requests were traced on {}",
+    let before = match selected.before.requests {
+        0 => "none in the week before: there is nothing to compare with.".to_owned(),
+        n => format!("{} in the week before.", human::count(n)),
+    };
+    format!(
+        "{} requests were traced on {}, {before}",
         human::count(selected.graph.requests),
         human::date(selected.day * DAY_S)
-    );
-    text.push_str(&match selected.before.requests {
-        0 => ", none in the week before: there is nothing to compare with.".to_owned(),
-        n => format!(", {} in the week before.", human::count(n)),
-    });
-    text
+    )
 }
 
 fn table(selected: &Selected, order: Order) -> Markup {
@@ -169,7 +168,7 @@ fn table(selected: &Selected, order: Order) -> Markup {
 }
 
 fn one(selected: &Selected, name: &str) -> Markup {
-    let Some([callers, callees]) = neighbours(&selected.graph, name) else {
+    let Some([above, below]) = neighbours(&selected.graph, name) else {
         return nothing("No traced request of that day called it.");
     };
     let place = selected.graph.function(name).map(|(_, function)| place(function));
@@ -177,8 +176,8 @@ fn one(selected: &Selected, name: &str) -> Markup {
         h2.name { (short(name)) }
         p.name.faint { (place.unwrap_or_default()) }
         p { a href=(address(selected, ("by", "own"))) { "All functions" } }
-        (part("callers", "Called by", &sides(selected, &callers)))
-        (part("callees", "Calls", &sides(selected, &callees)))
+        (part("callers", "Called by", &sides(selected, &above)))
+        (part("callees", "Calls", &sides(selected, &below)))
     }
 }
 
