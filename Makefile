@@ -105,7 +105,7 @@ visitors: tested ## 100,000 visitors of connections that were opened above a che
 		--nocapture no_visitor_meets_another
 
 interrupted: tested ## 100,000 requests that end at odd places while tasks wait in the middle of something (TASKS_REQUESTS, TASKS_SEED)
-	TASKS_REQUESTS=$${TASKS_REQUESTS:-100000} $(LEAVES_NOTHING) $(CARGO) test --locked -p samovar-tests --test parallel -- \
+	export TASKS_REQUESTS=$${TASKS_REQUESTS:-100000}; $(LEAVES_NOTHING) $(TESTS) --test parallel -- \
 		--nocapture nothing_stays_of_tasks_however_they_end
 
 engine: tested ## php-src's tests of the engine and the language, all of them, in a PHP that was relinked and as it was built
@@ -120,7 +120,7 @@ collector: export SAMOVAR_BIN = $(BINARY)
 collector: export COLLECTOR_BIN = $(CURDIR)/target/collector/collector
 collector: tested ## spans and figures at OpenTelemetry's own collector, built of its Go modules (Go 1.22; some minutes)
 	scripts/collector.sh $(COLLECTOR_BIN)
-	$(LEAVES_NOTHING) $(CARGO) test --locked -p samovar-tests --test telling -- --ignored a_real_collector
+	$(LEAVES_NOTHING) $(TESTS) --test telling -- --ignored a_real_collector
 
 nightly: export FASTCGI = all
 nightly: setup-test whole php chaos chaos-rates visitors interrupted engine ledger ## what is too slow for every run

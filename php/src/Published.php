@@ -21,7 +21,8 @@ final class Published
     {
         $bytes = \strlen($name);
         if ($bytes === 0 || $bytes > self::NAME_BYTES_MAX) {
-            throw new \ValueError('the name of a published value has 1 to ' . self::NAME_BYTES_MAX . " bytes, not $bytes");
+            $most = self::NAME_BYTES_MAX;
+            throw new \ValueError("the name of a published value has 1 to $most bytes, not $bytes");
         }
         self::check($name, $value, '$value', 0);
         if ($value === null) {

@@ -19,6 +19,7 @@ mod leaks;
 mod logging;
 mod panics;
 mod profile;
+mod publish;
 mod reload;
 mod rights;
 mod sampling;

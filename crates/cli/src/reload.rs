@@ -4,7 +4,7 @@
 //! front is given its part, and they take over.
 
 use crate::convert::{front_settings, supervisor_settings};
-use crate::serve::publish::{self, FromFile};
+use crate::publish::{self, FromFile};
 use crate::service::ServiceState;
 use anyhow::{Result, anyhow, bail};
 use rustix::process::Rlimit;

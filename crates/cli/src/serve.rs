@@ -6,7 +6,6 @@ mod limits;
 mod link;
 pub(crate) mod listen;
 pub(crate) mod operators;
-pub(crate) mod publish;
 pub(crate) mod ways;
 
 use crate::control::clients;
@@ -16,6 +15,7 @@ use crate::control::socket::Socket;
 use crate::convert::{environment, front_settings, supervisor_settings};
 use crate::graphs::Graphs;
 use crate::logging::{self, LastWords, Logs};
+use crate::publish;
 use crate::reload::{Parts, Reloader};
 use crate::sampling::Sampling;
 use crate::service::{Service, ServiceState, Watchdog};

@@ -8,6 +8,7 @@ pub(crate) mod counters;
 pub(crate) mod disk;
 pub(crate) mod hostile;
 pub(crate) mod link;
+pub(crate) mod lots;
 pub(crate) mod memory;
 pub(crate) mod mishap;
 pub(crate) mod packing;

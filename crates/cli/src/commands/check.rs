@@ -4,8 +4,8 @@
 //! Started by root it becomes the settings' user on the way, as the server would, and looks at files as that user.
 
 use crate::serve::listen::{bind_hint, socket_hint};
-use crate::serve::{operators, publish, ways};
-use crate::{binary, rights, terminal};
+use crate::serve::{operators, ways};
+use crate::{binary, publish, rights, terminal};
 use anyhow::Result;
 use rustix::fs::{Access, access};
 use samovar_config::{AccessLog, Listen, Listener, Place, Problems, Settings, Sources};

@@ -1,9 +1,10 @@
 //! parse, deliver: a web server speaks FastCGI over one connection, as it would to php-fpm.
 //!
-//! `record` are the bytes, `protocol` what they mean, `told` makes a request of parameters (`script` which file they name),
-//! `pipe` carries the body, `out` what goes back. This file lets all of that go on: one request at a time.
+//! `record` are the bytes, `protocol` what they mean, `params` makes a request of parameters (`script`: which file
+//! they name; `told`: what was said), `pipe` carries the body, `out` what goes back. This file lets all of that go on: one request at a time.
 
 mod out;
+mod params;
 pub(crate) mod pipe;
 mod protocol;
 mod record;
@@ -60,7 +61,7 @@ where
     while let Ok(params) = wire.next_request().await {
         let params_max = state.shared.setup().settings.fastcgi.params_max;
         let now_ms = state.shared.clock.real_ms();
-        let read = params.map(|params| told::read(params, params_max, (&known, now_ms)));
+        let read = params.map(|params| params::read(params, params_max, (&known, now_ms)));
         let (told, headers) = match read {
             Some(Ok(Some(found))) => found,
             Some(Err(_)) => return report(state, Hostile::Params),
@@ -70,7 +71,7 @@ where
         };
         state.shared.counters.fastcgi_requests.add(1);
         let (pipe, stdin) = pipe(told.body_bytes());
-        let (request, note) = told::request(told, headers, stdin);
+        let (request, note) = params::request(told, headers, stdin);
         // What has come with the parameters is mostly all: then nobody has to wait for it.
         let Ok(is_aborted) = wire.take_what_is_there(&pipe) else { return };
         let is_head = request.method() == Method::HEAD;
@@ -113,15 +114,17 @@ pub fn requests_in(bytes: &[u8], params_max: usize) -> usize {
     let (known, mut count) = (Known::default(), 0);
     while let Ok(Some(record)) = record::take(&mut input) {
         match protocol.step(record) {
-            Ok(Step::Request(Some(params))) => match told::read(params, params_max, (&known, 0)) {
-                Ok(Some((told, headers))) => {
-                    let (pipe, stdin) = pipe(told.body_bytes());
-                    drop((told::request(told, headers, stdin), pipe));
-                    count += 1;
+            Ok(Step::Request(Some(params))) => {
+                match params::read(params, params_max, (&known, 0)) {
+                    Ok(Some((told, headers))) => {
+                        let (pipe, stdin) = pipe(told.body_bytes());
+                        drop((params::request(told, headers, stdin), pipe));
+                        count += 1;
+                    }
+                    Ok(None) => count += 1,
+                    Err(_) => break,
                 }
-                Ok(None) => count += 1,
-                Err(_) => break,
-            },
+            }
             Ok(Step::BodyEnd | Step::Abort) => drop(protocol.finish()),
             Ok(_) => {}
             Err(_) => break,

@@ -10,42 +10,15 @@ use http::{HeaderMap, HeaderName, header};
 use ring::hmac;
 use samovar_config::Profile;
 use samovar_ring::Lane;
-use std::cell::Cell;
 use std::fmt::Write as _;
 
 const HEADER: HeaderName = HeaderName::from_static("x-samovar-trace");
 /// The cookie that says the same.
 pub const TRACE_COOKIE: &str = "samovar_trace";
-const ALL_PPM: u64 = 1_000_000;
 /// Longest signature that is looked at: 20 digits, and the MAC.
 const SIGNATURE_BYTES_MAX: usize = 20 + 1 + 64;
 /// Cookies that are looked through.
 const COOKIES_MAX: usize = 100;
-
-/// Who is drawn.
-#[derive(Debug)]
-pub(crate) struct Lots(Cell<u64>);
-
-impl Default for Lots {
-    fn default() -> Lots {
-        let seed = samovar_ring::monotonic_ns() ^ u64::from(std::process::id()) << 32;
-        Lots(Cell::new(seed | 1))
-    }
-}
-
-impl Lots {
-    /// True for `ppm` of a million.
-    fn draw(&self, ppm: u32) -> bool {
-        // xorshift64 (Marsaglia, 2003): nobody gains by guessing it.
-        let mut x = self.0.get();
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        self.0.set(x);
-        // The upper bits, scaled: no share is favoured by a remainder.
-        ((x >> 32) * ALL_PPM) >> 32 < u64::from(ppm)
-    }
-}
 
 /// A signature that holds until then, seconds since 1970.
 #[must_use]
@@ -150,7 +123,7 @@ mod tests {
 
     #[test]
     fn as_many_are_drawn_as_asked_for() {
-        let lots = Lots::default();
+        let lots = crate::runtime::lots::Lots::default();
         for (ppm, least, most) in [(0, 0, 0), (10_000, 800, 1_200), (1_000_000, 100_000, 100_000)] {
             let drawn = (0..100_000).filter(|_| lots.draw(ppm)).count();
             assert!((least..=most).contains(&drawn), "{ppm}: {drawn}");

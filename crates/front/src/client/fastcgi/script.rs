@@ -3,7 +3,7 @@
 //! A path of which no file is known is cut at its last slashes until there is one; what was cut off is `PATH_INFO`.
 //! What was there before goes on as `ORIG_…`. Apache's `mod_proxy_fcgi` writes a URL where the script's name belongs.
 
-use super::told::Told;
+use super::told::{Named, Told};
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -18,17 +18,6 @@ const CUTS_MAX: usize = 32;
 const KNOWN_MS: u64 = 1_000;
 /// Longer ones name no file of Linux's.
 const PATH_BYTES_MAX: usize = 4096;
-
-/// The script that is asked for.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Named {
-    /// Its file; empty: there is none.
-    pub(crate) filename: Bytes,
-    /// By which path of the site it was asked for.
-    pub(crate) name: Bytes,
-    /// What stands behind that; empty for nothing.
-    pub(crate) path_info: Bytes,
-}
 
 /// A file that was there a moment ago: what is asked again and again costs no system call.
 #[derive(Debug, Default)]
