@@ -251,14 +251,19 @@ fn another_users_server_is_told_from_one_that_is_not_there() {
 fn a_restart_loses_no_connection_where_the_manager_holds_the_socket() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound");
-    let php = "<?php echo json_encode([getenv('LISTEN_FDS'), getenv('LISTEN_PID'), $_SERVER['LISTEN_FDNAMES'] ?? null,
-        count(array_filter(scandir('/proc/self/fd'), fn ($fd) => str_starts_with((string) @readlink(\"/proc/self/fd/$fd\"),
-            'socket:')))]);";
+    let php = "<?php $listeners = [];
+        foreach (file('/proc/net/tcp') as $line) {
+            $column = preg_split('/ +/', trim($line));
+            $listeners[] = \"socket:[$column[9]]\";
+        }
+        $held = array_map(fn ($fd) => (string) @readlink(\"/proc/self/fd/$fd\"), scandir('/proc/self/fd'));
+        echo json_encode([getenv('LISTEN_FDS'), getenv('LISTEN_PID'), $_SERVER['LISTEN_FDNAMES'] ?? null,
+            count($listeners) > 1, array_values(array_intersect($held, $listeners))]);";
     let first = Server::script(php).workers(1).inherit(&listener).start();
     assert_eq!(first.address(), address, "`--listen` does not count then");
     assert_eq!(
         first.get("/").text(),
-        "[false,false,null,0]",
+        "[false,false,null,true,[]]",
         "neither the variables nor the socket reach PHP"
     );
     first.stop();

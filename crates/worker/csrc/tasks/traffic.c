@@ -10,7 +10,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { UNIX_RETRY_NS = 1000000 }; /* A full backlog says no more than "later". */
+enum {
+    UNIX_RETRY_NS = 1000000, /* A full backlog says no more than "later". */
+    /* So long a connection that must not wait waits for room in a backlog: jobs that connect at the
+     * same moment fill one that a request alone never would. */
+    BACKLOG_WAIT_NS_MAX = 2000000000,
+};
 
 /* ---- in ------------------------------------------------------------------------------------ */
 
@@ -147,6 +152,19 @@ static long connect_error(int fd) {
     return 0;
 }
 
+/* Whether there was time left to try again. */
+static bool wait_for_backlog(task_wait *wait, uint64_t limit) {
+    const uint64_t again = samovar_now_ns() + UNIX_RETRY_NS;
+    const bool is_last = limit && limit < again;
+    wait->fds = NULL;
+    wait->count = 0;
+    wait->deadline_ns = is_last ? limit : again;
+    const bool is_late = samovar_task_wait(wait) == WOKEN_LATE;
+    wait->deadline_ns = limit;
+    errno = is_late ? EAGAIN : ECANCELED;
+    return is_late && !is_last;
+}
+
 /* As connect(2) of a socket that blocks has it: a limit that is over says EINPROGRESS. */
 static long connect_waiting(const blocking_call *call, task_wait *wait) {
     wait->deadline_ns = samovar_task_limit(call->fd, SO_SNDTIMEO);
@@ -160,25 +178,35 @@ static long connect_waiting(const blocking_call *call, task_wait *wait) {
                        ? connect_error(call->fd)
                        : -1;
         }
-        if (errno != EAGAIN) {
+        if (errno != EAGAIN || !wait_for_backlog(wait, limit)) {
             return -1;
         }
-        const uint64_t again = samovar_now_ns() + UNIX_RETRY_NS;
-        wait->fds = NULL;
-        wait->count = 0;
-        wait->deadline_ns = limit && limit < again ? limit : again;
-        if (samovar_task_wait(wait) != WOKEN_LATE || wait->deadline_ns == limit) {
-            errno = wait->deadline_ns == limit ? EAGAIN : ECANCELED;
-            return -1;
+    }
+}
+
+static bool is_to_unix(const blocking_call *call) {
+    const struct sockaddr *to = (const struct sockaddr *)call->argument[1];
+    return call->argument[2] >= (long)sizeof to->sa_family && to->sa_family == AF_UNIX;
+}
+
+/* A unix socket cannot be waited for: EAGAIN is an error to PHP's streams (main/network.c), so
+ * mysqlnd's too, though it says no more than that others connect at this moment. */
+static long connect_at_once(const blocking_call *call, task_wait *wait) {
+    const uint64_t limit = samovar_now_ns() + BACKLOG_WAIT_NS_MAX;
+    for (;;) {
+        const long result = samovar_make_call(call);
+        if (result == 0 || errno != EAGAIN || !is_to_unix(call) || !wait_for_backlog(wait, limit)) {
+            return result;
         }
-        wait->deadline_ns = limit;
     }
 }
 
 long samovar_task_connects(const blocking_call *call, task_wait *wait) {
     const long flags = syscall(SYS_fcntl, call->fd, F_GETFL);
-    if (flags < 0 || flags & O_NONBLOCK ||
-        syscall(SYS_fcntl, call->fd, F_SETFL, flags | O_NONBLOCK) != 0) {
+    if (flags >= 0 && flags & O_NONBLOCK) {
+        return connect_at_once(call, wait);
+    }
+    if (flags < 0 || syscall(SYS_fcntl, call->fd, F_SETFL, flags | O_NONBLOCK) != 0) {
         return samovar_make_call(call);
     }
     const long result = connect_waiting(call, wait);
