@@ -375,6 +375,7 @@ fn what_is_logged_has_level_context_and_request() {
     let server = pages().args(["--log-format", "json", "--log-level", "debug"]).start();
     server.get("/log");
     server.wait_for_log("\"message\":\"for debugging\",\"context\":{\"n\":1}}");
+    server.wait_for_log("\"message\":\"broken\""); // The last one.
     let log = server.log();
     let line = log.lines().find(|line| line.contains("is high")).expect("a line");
     let event: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));

@@ -11,6 +11,8 @@ mod ends;
 mod files;
 #[path = "isolation/kinds.rs"]
 mod kinds;
+#[path = "isolation/large.rs"]
+mod large;
 #[path = "isolation/leaks.rs"]
 mod leaks;
 #[path = "isolation/memory.rs"]

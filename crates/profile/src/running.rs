@@ -5,6 +5,7 @@
 //! called by their path, as crates/insight does without a word of the application.
 
 use crate::sample::Sample;
+use foldhash::quality::RandomState;
 use samovar_insight::{Finished, Model, OTHER, Scene, route_by_path};
 use samovar_spy::profile::Profile;
 use std::collections::{HashMap, VecDeque};
@@ -63,8 +64,8 @@ pub(crate) struct Running {
     /// Whether somebody tells of requests' ends.
     is_told: bool,
     minute: u64,
-    rows: HashMap<Box<str>, Vec<Row>>,
-    open: HashMap<Box<str>, Open>,
+    rows: HashMap<Box<str>, Vec<Row>, RandomState>,
+    open: HashMap<Box<str>, Open, RandomState>,
     ended: VecDeque<(Box<str>, Box<str>)>,
     /// (life, generation) of workers, the latest last.
     lives: VecDeque<(u32, u64)>,
@@ -75,8 +76,8 @@ impl Running {
         Running {
             is_told,
             minute: now - now % MINUTE_S,
-            rows: HashMap::new(),
-            open: HashMap::new(),
+            rows: HashMap::default(),
+            open: HashMap::default(),
             ended: VecDeque::new(),
             lives: VecDeque::new(),
         }

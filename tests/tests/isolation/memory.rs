@@ -39,7 +39,7 @@ function found() { global $block, $clean; return crc32(FFI::string($block, PAGES
 function w($page, $with = 'b') { global $block; $block[$page * 4096 + 100] = $with; }
 ";
 
-fn start(below: &str) -> Start {
+pub(super) fn start(below: &str) -> Start {
     start_with("", below)
 }
 
@@ -54,7 +54,7 @@ fn start_with(more: &str, below: &str) -> Start {
     start.env("MEMORY_FOLDER", &folder)
 }
 
-fn image(server: &Server) -> Value {
+pub(super) fn image(server: &Server) -> Value {
     server.status()["image"].clone()
 }
 
@@ -63,16 +63,16 @@ fn number(server: &Server, key: &str) -> u64 {
 }
 
 /// A request of this server.
-fn ask(server: &Server, target: &str) -> Value {
+pub(super) fn ask(server: &Server, target: &str) -> Value {
     json(&server.get(target))
 }
 
-type Change = fn(Start) -> Start;
-const KERNELS: [(&str, Change); 2] =
+pub(super) type Change = fn(Start) -> Start;
+pub(super) const KERNELS: [(&str, Change); 2] =
     [("this kernel", |s| s), ("no PAGEMAP_SCAN", Start::without_pagemap_scan)];
 
 /// Each is tried on pages that no request has touched so far, with others in between.
-const ATTACKS: [(&str, &str); 19] = [
+pub(super) const ATTACKS: [(&str, &str); 19] = [
     ("a write", "w($p);"),
     ("a write beside an excused fault", "readfile($file); w($p);"),
     ("two writes beside two excused files", "readfile($file); w($p); readfile($file); w($p + 1);"),
@@ -142,7 +142,7 @@ const ATTACKS: [(&str, &str); 19] = [
     ),
 ];
 
-fn word(name: &str) -> String {
+pub(super) fn word(name: &str) -> String {
     name.replace(' ', "-")
 }
 

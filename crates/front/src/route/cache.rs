@@ -3,6 +3,7 @@
 use super::files::DiskFiles;
 use super::path::{encoded, merge_slashes, normalise};
 use super::site::{Routed, Site};
+use foldhash::quality::RandomState;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -20,7 +21,7 @@ type Decided = (u64, Rc<Routed>);
 #[derive(Debug)]
 pub(crate) struct RouteCache {
     files: DiskFiles,
-    entries: RefCell<HashMap<Box<[u8]>, Decided>>,
+    entries: RefCell<HashMap<Box<[u8]>, Decided, RandomState>>,
 }
 
 impl RouteCache {

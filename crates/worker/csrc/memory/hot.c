@@ -27,17 +27,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* linux/fs.h of Linux 6.7; older headers lack it. */
-struct scan_range {
-    uint64_t start, end, categories;
-};
-struct scan_request {
-    uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages, category_inverted,
-        category_mask, category_anyof_mask, return_mask;
-};
-#define SCAN_IOCTL _IOWR('f', 16, struct scan_request)
-enum { SCAN_WRITTEN = 1 << 1, SCAN_FILE = 1 << 2, SCAN_PRESENT = 1 << 3, SCAN_SWAPPED = 1 << 4 };
-
 enum {
     /* A page is compared at each fifth rollback: a prime, or half of the pages would be compared
      * after one of two kinds of requests that take turns, and half after the other. */
@@ -60,10 +49,8 @@ enum {
      * a fault costs as much as a few copies, or as twelve while the caches hold all of them. */
     SOON_WATCHED = 12,
     SOON_WATCHED_MANY = 2,
-    DROP_FREE_EVERY = 1024, /* rollbacks: a large request's free pages go back to the kernel */
-    FOUND_MAX = 256,        /* ranges in one answer of the kernel */
-    PAGEMAP_BATCH = 1024,
-    OWN_SLACK_PAGES = 64 /* for what is written while the worker's own part is taken */
+    BULK_PATIENCE = 3,     /* comparisons in a row that find one of a group's pages unchanged */
+    DROP_FREE_EVERY = 1024 /* rollbacks: a large request's free pages go back to the kernel */
 };
 
 /* What is known of a page of the image: one of these, whether a free one holds memory, and whether
@@ -79,129 +66,7 @@ enum {
     PAGE_COOLED = 16
 };
 
-typedef void visitor(hot_state *s, const image_region *r, char *from, const char *to);
-
-/* ---- finding them -------------------------------------------------------------------------- */
-
-/* Shows [from, to) to `visit`, region by region; `at` is the first region that may be concerned. */
-static void visit_range(hot_state *s, uint32_t at, uintptr_t from, uintptr_t to, visitor *visit) {
-    const image_table *t = samovar_image;
-    for (; at < t->region_count && (uintptr_t)t->regions[at].at < to; at++) {
-        const image_region *r = &t->regions[at];
-        const uintptr_t begin = (uintptr_t)r->at, end = begin + r->len;
-        const uintptr_t low = from > begin ? from : begin, high = to < end ? to : end;
-        if (low < high) {
-            visit(s, r, (char *)low, (const char *)high);
-        }
-    }
-}
-
-/* Linux ≥ 6.7: the kernel walks its page tables and names the ranges. */
-static bool search_by_ioctl(hot_state *s, const region_cluster *c, visitor *visit) {
-    struct scan_range found[FOUND_MAX];
-    struct scan_request request = {.size = sizeof request,
-                                   .start = c->range.from,
-                                   .end = c->range.to,
-                                   .vec = (uint64_t)(uintptr_t)found,
-                                   .vec_len = FOUND_MAX,
-                                   .category_inverted = SCAN_FILE,
-                                   .category_mask = SCAN_FILE | (s->watch.works ? SCAN_WRITTEN : 0),
-                                   .category_anyof_mask = SCAN_PRESENT | SCAN_SWAPPED,
-                                   .return_mask = SCAN_FILE};
-    uint32_t at = c->first;
-    while (request.start < c->range.to) {
-        const long n = syscall(SYS_ioctl, s->pagemap, SCAN_IOCTL, &request);
-        if (n < 0 || request.walk_end <= request.start) {
-            return false;
-        }
-        for (long i = 0; i < n; i++) {
-            while (at + 1 < c->end &&
-                   (uintptr_t)samovar_image->regions[at + 1].at <= found[i].start) {
-                at++;
-            }
-            visit_range(s, at, found[i].start, found[i].end, visit);
-        }
-        request.start = request.walk_end;
-    }
-    return true;
-}
-
-/* Older kernels: eight bytes a page. Present or swapped, and not of a file. */
-static bool search_by_reading(hot_state *s, uint32_t region, visitor *visit) {
-    uint64_t entries[PAGEMAP_BATCH];
-    const image_region *r = &samovar_image->regions[region];
-    const size_t pages = r->len / IMAGE_PAGE;
-    for (size_t first = 0; first < pages; first += PAGEMAP_BATCH) {
-        const size_t n = pages - first < PAGEMAP_BATCH ? pages - first : PAGEMAP_BATCH;
-        char *at = r->at + first * IMAGE_PAGE;
-        const off_t entry = (off_t)((uintptr_t)at / IMAGE_PAGE * 8);
-        if (pread(s->pagemap, entries, n * 8, entry) != (ssize_t)(n * 8)) {
-            return false;
-        }
-        for (size_t i = 0, run; i < n; i += run) {
-            run = 0;
-            while (i + run < n && entries[i + run] >> 62 != 0 && !(entries[i + run] >> 61 & 1)) {
-                run++;
-            }
-            if (run > 0) {
-                visit(s, r, at + i * IMAGE_PAGE, at + (i + run) * IMAGE_PAGE);
-            }
-            run += run == 0;
-        }
-    }
-    return true;
-}
-
-static bool search_cluster(hot_state *s, const region_cluster *c, visitor *visit) {
-    if (s->has_pagemap_scan) {
-        return search_by_ioctl(s, c, visit);
-    }
-    for (uint32_t i = c->first; i < c->end; i++) {
-        if (!search_by_reading(s, i, visit)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool search_all(hot_state *s, visitor *visit) {
-    for (uint32_t i = 0; i < samovar_image->cluster_count; i++) {
-        if (!search_cluster(s, &samovar_image->clusters[i], visit)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void move_to_front(hot_state *s, uint32_t at) {
-    const uint16_t cluster = s->order[at];
-    memmove(&s->order[1], &s->order[0], at * sizeof s->order[0]);
-    s->order[0] = cluster;
-}
-
-/* Until `fresh_max` pages are found that were not known. False: not all can be told. */
-static bool search(hot_state *s, long fresh_max, visitor *visit) {
-    const uint32_t clusters = samovar_image->cluster_count;
-    s->fresh = s->once_count = 0;
-    for (uint32_t i = 0; i < clusters && (s->fresh < fresh_max || s->mistrusts_faults); i++) {
-        const uint32_t before = s->fresh;
-        if (!search_cluster(s, &samovar_image->clusters[s->order[i]], visit)) {
-            return false;
-        }
-        if (s->fresh > before) {
-            move_to_front(s, i);
-        }
-        /* A kernel that makes several pages at one fault. */
-        s->mistrusts_faults |= s->fresh > fresh_max;
-    }
-    return true;
-}
-
 /* ---- what to do with them ------------------------------------------------------------------ */
-
-static size_t page_number(const image_region *r, const char *page) {
-    return (r->offset + (size_t)(page - r->at)) / IMAGE_PAGE;
-}
 
 static void set_state(hot_state *s, size_t number, uint8_t state) {
     s->pages[number].state = state;
@@ -289,14 +154,14 @@ static bool note_page(hot_state *s, char *page, size_t number) {
     switch (known->state & PAGE_STATE) {
     case PAGE_NEW:
     case PAGE_SEEN:
-        s->fresh++;
+        s->search.fresh++;
         return note_fresh(s, page, number);
     case PAGE_FREE:
-        s->fresh += !(known->state & PAGE_FILLED);
+        s->search.fresh += !(known->state & PAGE_FILLED);
         known->state = drops_free(s) ? PAGE_FREE : PAGE_FREE | PAGE_FILLED;
         return drops_free(s);
     case PAGE_WATCHED:
-        s->fresh++;
+        s->search.fresh++;
         note_rewritten(s, page, number);
         return false;
     default:
@@ -305,10 +170,11 @@ static bool note_page(hot_state *s, char *page, size_t number) {
 }
 
 /* Written pages in one region; those that are dropped are dropped in runs. */
-static void note_written(hot_state *s, const image_region *r, char *from, const char *to) {
+static void note_written(void *state, const image_region *r, char *from, const char *to) {
+    hot_state *s = state;
     char *run = from;
     for (char *page = from; page < to; page += IMAGE_PAGE) {
-        if (!note_page(s, page, page_number(r, page))) {
+        if (!note_page(s, page, samovar_page_number(r, page))) {
             drop(run, page);
             run = page + IMAGE_PAGE;
         }
@@ -316,129 +182,53 @@ static void note_written(hot_state *s, const image_region *r, char *from, const 
     drop(run, to);
 }
 
-static void note_free(hot_state *s, const image_region *r, char *from, const char *to) {
+static void note_free(void *state, const image_region *r, char *from, const char *to) {
+    hot_state *s = state;
     for (const char *page = from; page < to; page += IMAGE_PAGE) {
-        set_state(s, page_number(r, page), PAGE_FREE);
+        set_state(s, samovar_page_number(r, page), PAGE_FREE);
     }
 }
 
 static void find_free(void *state, char *from, const char *to) {
-    visit_range(state, 0, (uintptr_t)from, (uintptr_t)to, note_free);
+    samovar_visit_range(0, (uintptr_t)from, (uintptr_t)to, note_free, state);
 }
 
-/* ---- the worker's own part of the image ---------------------------------------------------- */
-
-/* What differs from the image when the worker begins (thread id, its end of the ring) goes to a
- * memory file of its own and is mapped back from it, like the image before: clean again, and copied
- * back only where requests write. Nothing here may change memory that is being replaced. */
-typedef struct {
-    hot_state *state;
-    int file;
-    size_t len, room;
-    bool done;
-} own_part;
-
-static own_part *own;
-
-static void take_own(hot_state *s, const image_region *r, char *from, const char *to) {
-    const size_t len = (size_t)(to - from);
-    if (!own->done || own->len + len > own->room ||
-        !samovar_write_all(own->file, from, len, (off_t)own->len) ||
-        (char *)syscall(SYS_mmap, from, len, r->prot, MAP_PRIVATE | MAP_FIXED, own->file,
-                        own->len) != from) {
-        own->done = false;
-        return;
-    }
-    for (size_t at = 0; at < len; at += IMAGE_PAGE) {
-        s->sources[page_number(r, from + at)] = s->baseline + own->len + at;
-    }
-    own->len += len;
-}
-
-/* What is written from here on, a fault will show. */
-static void take_all_own(void *argument) {
-    own_part *job = argument;
-    job->state->faults = samovar_faults();
-    if (!search_all(job->state, take_own)) {
-        job->done = false;
-    }
-}
-
-/* ---- the two ends -------------------------------------------------------------------------- */
-
-/* A page cannot be written for the first time without a fault, a major one if it was swapped out.
- */
-long samovar_faults(void) {
-    struct rusage usage;
-    syscall(SYS_getrusage, RUSAGE_THREAD, &usage);
-    return usage.ru_minflt + usage.ru_majflt;
-}
-
-static void count_page(hot_state *s, const image_region *r, char *from, const char *to) {
-    (void)r;
-    s->fresh += (uint32_t)((size_t)(to - from) / IMAGE_PAGE);
-}
+/* ---- the start -------------------------------------------------------------------------- */
 
 static void begin_pages(hot_state *s, size_t pages) {
     for (size_t i = 0; i < pages; i++) {
         s->pages[i].patience = PATIENCE;
-        s->sources[i] = samovar_image->view + i * IMAGE_PAGE;
+        s->own.sources[i] = samovar_image->view + i * IMAGE_PAGE;
     }
-}
-
-static bool settle_own(hot_state *s) {
-    if (!search_all(s, count_page)) {
-        return false;
-    }
-    const size_t room = (s->fresh + OWN_SLACK_PAGES) * IMAGE_PAGE;
-    own_part *job = samovar_shared_memory(sizeof *job);
-    int file = samovar_memory_file();
-    bool done = job && file >= 0 && ftruncate(file, (off_t)room) == 0;
-    if (done) {
-        void *view = (void *)syscall(SYS_mmap, NULL, room, PROT_READ, MAP_SHARED, file, 0);
-        s->baseline = view;
-        *job = (own_part){s, file, 0, room, view != MAP_FAILED};
-        own = job;
-        done = samovar_run_aside(take_all_own, job) && job->done;
-    }
-    if (job) {
-        syscall(SYS_munmap, job, sizeof *job);
-    }
-    if (file >= 0) {
-        syscall(SYS_close, file);
-    }
-    return done;
 }
 
 bool samovar_hot_open(hot_state *s) {
-    s->pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     samovar_watch_open(&s->watch);
-    return s->pagemap >= 0;
+    return samovar_search_open(&s->search);
 }
 
 bool samovar_hot_start(hot_state *s) {
     const size_t pages = samovar_image->bytes / IMAGE_PAGE;
     s->hot = samovar_shared_memory(pages * sizeof *s->hot);
     s->pages = samovar_shared_memory(pages * sizeof *s->pages);
-    s->sources = samovar_shared_memory(pages * sizeof *s->sources);
     s->once = samovar_shared_memory(pages * sizeof *s->once);
-    struct scan_request probe = {.size = sizeof probe};
-    s->has_pagemap_scan = syscall(SYS_ioctl, s->pagemap, SCAN_IOCTL, &probe) == 0;
-    if (!s->hot || !s->pages || !s->sources || !s->once) {
+    s->own.sources = samovar_shared_memory(pages * sizeof *s->own.sources);
+    s->own.search = &s->search;
+    if (!s->hot || !s->pages || !s->own.sources || !s->once || !samovar_bulk_start(&s->bulk)) {
         return false;
     }
+    samovar_search_start(&s->search);
     begin_pages(s, pages);
-    for (uint32_t i = 0; i < samovar_image->cluster_count; i++) {
-        s->order[i] = (uint16_t)i;
-    }
     samovar_heap_close();
     samovar_heap_for_each_free(find_free, s);
-    if (!settle_own(s)) {
+    if (!samovar_own_take(&s->own)) {
         return false;
     }
-    if (s->has_pagemap_scan) {
+    s->faults = s->own.faults;
+    if (s->search.has_pagemap_scan) {
         samovar_watch_start(&s->watch);
     }
+    s->search.watches = s->watch.works;
     return true;
 }
 
@@ -483,8 +273,8 @@ static uint32_t compare_group(hot_state *s, uint32_t from, uint32_t to, uint32_t
     char *run = NULL, *run_end = NULL;
     for (uint32_t i = from; i < to; i++) {
         hot_page h = s->hot[i];
-        if (memcmp(h.page, s->sources[h.number], IMAGE_PAGE) != 0) {
-            memcpy(h.page, s->sources[h.number], IMAGE_PAGE);
+        if (memcmp(h.page, s->own.sources[h.number], IMAGE_PAGE) != 0) {
+            memcpy(h.page, s->own.sources[h.number], IMAGE_PAGE);
             h.unchanged = 0;
         } else if (has_cooled(s, &h, hot, in_turn, watches)) {
             if (h.page != run_end) {
@@ -504,11 +294,11 @@ static uint32_t compare_group(hot_state *s, uint32_t from, uint32_t to, uint32_t
 static void copy_pages(const hot_state *s, const hot_page *list, uint32_t count, uint32_t all) {
     uint32_t i = 0;
     for (; all > MOST_PAGES && i + 1 < count; i += 2) {
-        samovar_copy_two((page_copy){list[i].page, s->sources[list[i].number]},
-                         (page_copy){list[i + 1].page, s->sources[list[i + 1].number]});
+        samovar_copy_two((page_copy){list[i].page, s->own.sources[list[i].number]},
+                         (page_copy){list[i + 1].page, s->own.sources[list[i + 1].number]});
     }
     for (; i < count; i++) {
-        memcpy(list[i].page, s->sources[list[i].number], IMAGE_PAGE);
+        memcpy(list[i].page, s->own.sources[list[i].number], IMAGE_PAGE);
     }
     samovar_copies_done();
 }
@@ -538,37 +328,122 @@ static void copy_hot(hot_state *s) {
     s->count = kept;
 }
 
-/* Whether it is cheaper to copy each time, where a request has written many pages or few. */
+/* Whether it is cheaper to copy each time, where a request has written many pages or few. Of what
+ * is written by large requests, which are known to be large, only what one after another writes. */
 static bool is_written_often(const hot_state *s, const page_note *known, bool many) {
-    if (many) {
-        return was_dropped_within(s, known, SOON_WATCHED_MANY);
+    if (!many) {
+        return (known->state & PAGE_STATE) == PAGE_SEEN ||
+               was_dropped_within(s, known, SOON_WATCHED);
     }
-    return (known->state & PAGE_STATE) == PAGE_SEEN || was_dropped_within(s, known, SOON_WATCHED);
+    if (samovar_bulk_tells(&s->bulk)) {
+        return !(known->state & PAGE_COOLED) && was_dropped_within(s, known, 1);
+    }
+    return was_dropped_within(s, known, SOON_WATCHED_MANY);
 }
 
 /* Pages that are written now and then. They were found in order: neighbours are one call. */
 static void copy_watched(hot_state *s) {
     const bool many = s->count + s->once_count > MANY_PAGES;
-    char *run = NULL, *run_end = NULL;
+    page_run run = {NULL, NULL};
     copy_pages(s, s->once, s->once_count, s->once_count);
     for (uint32_t i = 0; i < s->once_count; i++) {
-        char *page = s->once[i].page;
-        const uint32_t number = s->once[i].number;
-        page_note *known = &s->pages[number];
+        const hot_page *h = &s->once[i];
+        page_note *known = &s->pages[h->number];
         if (is_written_often(s, known, many)) {
-            make_hot(s, page, number);
+            make_hot(s, h->page, h->number);
             continue;
         }
         known->state = PAGE_WATCHED;
         known->dropped_at = (uint16_t)s->rollback;
-        if (page != run_end) {
-            samovar_watch(&s->watch, run, run_end);
-            run = page;
+        if (many && !known->in_bulk) {
+            known->in_bulk = samovar_bulk_add(&s->bulk, *h);
         }
-        run_end = page + IMAGE_PAGE;
+        samovar_change_run(&s->watch, &run, h->page, samovar_watch);
     }
-    samovar_watch(&s->watch, run, run_end);
+    samovar_change_run(&s->watch, &run, NULL, samovar_watch);
     s->once_count = 0;
+}
+
+/* ---- what large requests write ------------------------------------------------------------- */
+
+/* What has become hot, or was dropped, is no longer among them. */
+static void expect(hot_state *s) {
+    bulk_state *b = &s->bulk;
+    page_run run = {NULL, NULL};
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < b->count; i++) {
+        const hot_page h = b->list[i];
+        page_note *known = &s->pages[h.number];
+        known->in_bulk = (known->state & PAGE_STATE) == PAGE_WATCHED;
+        if (known->in_bulk) {
+            set_state(s, h.number, PAGE_HOT);
+            samovar_change_run(&s->watch, &run, h.page, samovar_unwatch);
+            b->list[kept++] = h;
+        }
+    }
+    samovar_change_run(&s->watch, &run, NULL, samovar_unwatch);
+    b->count = kept;
+    b->expected = true;
+}
+
+void samovar_hot_expect(hot_state *s, uint32_t kind) {
+    if (samovar_bulk_begins(&s->bulk, kind)) {
+        expect(s);
+    }
+}
+
+bool samovar_hot_wants_kind(const hot_state *s) {
+    return s->watch.works && s->count + s->watch.count >= BULK_PAGES_MIN;
+}
+
+/* By one page of each group. The number of pages that were probably written. */
+static uint32_t compare_expected(const hot_state *s) {
+    const bulk_state *b = &s->bulk;
+    uint32_t written = 0;
+    for (uint32_t from = 0; from < b->count; from += COMPARE_GROUP) {
+        const uint32_t left = b->count - from, len = left < COMPARE_GROUP ? left : COMPARE_GROUP;
+        const hot_page *one = &b->list[from + s->rollback % len];
+        const bool changed = memcmp(one->page, s->own.sources[one->number], IMAGE_PAGE) != 0;
+        b->list[from].unchanged = changed ? 0 : b->list[from].unchanged + 1;
+        written += changed ? len : 0;
+    }
+    return written;
+}
+
+/* They are watched again. Groups that large requests have not written for some time are no longer
+ * expected. */
+static void watch_expected(hot_state *s) {
+    bulk_state *b = &s->bulk;
+    page_run run = {NULL, NULL};
+    uint32_t kept = 0;
+    bool stays = true;
+    for (uint32_t i = 0; i < b->count; i++) {
+        const hot_page h = b->list[i];
+        page_note *known = &s->pages[h.number];
+        stays = i % COMPARE_GROUP == 0 ? h.unchanged < BULK_PATIENCE : stays;
+        known->state = PAGE_WATCHED;
+        known->dropped_at = (uint16_t)s->rollback;
+        known->in_bulk = stays;
+        samovar_change_run(&s->watch, &run, h.page, samovar_watch);
+        if (stays) {
+            b->list[kept++] = h;
+        }
+    }
+    samovar_change_run(&s->watch, &run, NULL, samovar_watch);
+    b->count = kept;
+}
+
+/* The number of pages that were written where large requests write. */
+static uint32_t copy_expected(hot_state *s) {
+    bulk_state *b = &s->bulk;
+    if (!b->expected) {
+        return 0;
+    }
+    const uint32_t written = compare_expected(s);
+    copy_pages(s, b->list, b->count, b->count);
+    watch_expected(s);
+    b->expected = false;
+    return written;
 }
 
 /* Their memory goes back to the kernel when nobody has written them for long. */
@@ -583,7 +458,7 @@ static void drop_unused(hot_state *s) {
     for (uint32_t i = 0; s->watch.count > 0 && i < t->region_count; i++) {
         const image_region *r = &t->regions[i];
         for (char *page = r->at; page < r->at + r->len; page += IMAGE_PAGE) {
-            const size_t number = page_number(r, page);
+            const size_t number = samovar_page_number(r, page);
             if (is_unused(s, number)) {
                 samovar_unwatch(&s->watch, page, page + IMAGE_PAGE);
                 drop(page, page + IMAGE_PAGE);
@@ -609,12 +484,21 @@ void samovar_hot_restore(hot_state *s, bool touched, uint64_t rollback) {
     if (s->searched) {
         const bool by_count = counts_all(s) && !drops_free(s);
         const long now = samovar_faults();
-        samovar_must(search(s, by_count ? now - s->faults : LONG_MAX, note_written), LEAVE_MAPPING);
+        s->once_count = 0;
+        samovar_must(
+            samovar_search(&s->search, by_count ? now - s->faults : LONG_MAX, note_written, s),
+            LEAVE_MAPPING);
         s->faults = now;
         s->threads_started = s->others_wrote = false;
     }
+    const bool is_known = s->count <= MANY_PAGES;
     copy_hot(s);
+    const uint32_t written = s->once_count + copy_expected(s);
+    if (is_known) {
+        samovar_bulk_ends(&s->bulk, written);
+    }
     copy_watched(s);
+    s->bulk.kind = NULL;
     if (drops_free(s)) {
         drop_unused(s);
     }

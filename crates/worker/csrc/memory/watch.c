@@ -75,3 +75,11 @@ void samovar_unwatch(watch_state *w, char *from, const char *to) {
         protect(w, from, to, 0);
     }
 }
+
+void samovar_change_run(watch_state *w, page_run *run, char *page, page_change *change) {
+    if (page == NULL || page != run->end) {
+        change(w, run->from, run->end);
+        run->from = page;
+    }
+    run->end = page ? page + IMAGE_PAGE : NULL;
+}

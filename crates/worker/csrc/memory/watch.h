@@ -24,4 +24,12 @@ void samovar_watch_verify(const watch_state *w);
 void samovar_watch(watch_state *w, char *from, const char *to);
 void samovar_unwatch(watch_state *w, char *from, const char *to);
 
+/* Pages one by one: neighbours are one call. */
+typedef struct {
+    char *from, *end;
+} page_run;
+typedef void page_change(watch_state *w, char *from, const char *to);
+/* The next page; NULL: that was the last one. */
+void samovar_change_run(watch_state *w, page_run *run, char *page, page_change *change);
+
 #endif

@@ -14,6 +14,7 @@
 #include "model/activate.h"
 #include "model/collect.h"
 #include "model/end_below.h"
+#include "model/kind.h"
 #include "model/resume.h"
 #include "model/warmup.h"
 #include "outside/connections.h"
@@ -125,6 +126,10 @@ static void wait_for_request(void) {
     samovar_current = samovar_take();
     if (!samovar_current) {
         _exit(0); /* The server stops, or a connection has died (boundary.rs has said so). */
+    }
+    hot_state *hot = &samovar_persistent->hot;
+    if (samovar_hot_wants_kind(hot)) {
+        samovar_hot_expect(hot, samovar_request_kind(samovar_current));
     }
 }
 
