@@ -47,9 +47,9 @@ def again(part, title, pages, query):
     return Point(part, title, pages, (query,) * WARM, (query,) * MEASURED)
 
 
-def mixed(every):
-    turn, turns = (HEAVY,) + ("",) * (every - 1), MEASURED // every
-    return Point("mixed", f"one of {every} writes 10,000 pages", 10_000 // every, turn * turns, turn * turns)
+def mixed(every, heavy=HEAVY, what="10,000 pages"):
+    turn, turns = (heavy,) + ("",) * (every - 1), MEASURED // every
+    return Point("mixed", f"one of {every} writes {what}", 10_000 // every, turn * turns, turn * turns)
 
 
 def points():
@@ -57,6 +57,7 @@ def points():
                 for pages in PAGES for files in FILES)
     yield Point("after", "small, after three of 10,000 pages", 0, ("",) * WARM + (HEAVY,) * 3, ("",) * AFTER)
     yield from (mixed(every) for every in (2, 4, 10, 30))
+    yield from (mixed(every, HEAVY + "&step=2", "every second of 20,000") for every in (2, 10))
     for title, pages, query in (
             ("a string of 3 MB", 768, "do=string&bytes=3145728"),
             ("a string of 32 MB", 8192, "do=string&bytes=33554432"),

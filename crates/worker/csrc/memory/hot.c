@@ -49,6 +49,7 @@ enum {
      * a fault costs as much as a few copies, or as twelve while the caches hold all of them. */
     SOON_WATCHED = 12,
     SOON_WATCHED_MANY = 2,
+    GAP_PAGES_MAX = 8,
     BULK_PATIENCE = 3,     /* comparisons in a row that find one of a group's pages unchanged */
     DROP_FREE_EVERY = 1024 /* rollbacks: a large request's free pages go back to the kernel */
 };
@@ -341,10 +342,50 @@ static bool is_written_often(const hot_state *s, const page_note *known, bool ma
     return was_dropped_within(s, known, SOON_WATCHED_MANY);
 }
 
+static bool lies_in(const image_region *r, const char *from, const char *to) {
+    return r && r->at <= from && to <= r->at + r->len;
+}
+
+/* Whether a run may go on to this page, over few pages that nobody has written: what the kernel
+ * watches there costs nothing, and a call less is ten pages' worth. */
+static bool may_bridge(const hot_state *s, const page_run *run, const hot_page *h,
+                       const image_region **region) {
+    const size_t gap = (size_t)(h->page - run->end) / IMAGE_PAGE;
+    if (!run->end || h->page <= run->end || gap > GAP_PAGES_MAX) {
+        return false;
+    }
+    if (!lies_in(*region, run->end, h->page)) {
+        *region = samovar_region_of(run->end);
+    }
+    if (!lies_in(*region, run->end, h->page)) {
+        return false;
+    }
+    for (uint32_t number = h->number - (uint32_t)gap; number < h->number; number++) {
+        if ((s->pages[number].state & PAGE_STATE) > PAGE_SEEN) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Pages of a list, in its order. */
+typedef struct {
+    page_run run;
+    const image_region *region;
+} change_state;
+typedef void change_next(watch_state *w, page_run *run, char *page);
+
+static void change(hot_state *s, change_state *c, const hot_page *h, change_next *next) {
+    if (may_bridge(s, &c->run, h, &c->region)) {
+        c->run.end = h->page;
+    }
+    next(&s->watch, &c->run, h->page);
+}
+
 /* Pages that are written now and then. They were found in order: neighbours are one call. */
 static void copy_watched(hot_state *s) {
     const bool many = s->count + s->once_count > MANY_PAGES;
-    page_run run = {NULL, NULL};
+    change_state changes = {0};
     copy_pages(s, s->once, s->once_count, s->once_count);
     for (uint32_t i = 0; i < s->once_count; i++) {
         const hot_page *h = &s->once[i];
@@ -358,9 +399,9 @@ static void copy_watched(hot_state *s) {
         if (many && !known->in_bulk) {
             known->in_bulk = samovar_bulk_add(&s->bulk, *h);
         }
-        samovar_change_run(&s->watch, &run, h->page, samovar_watch);
+        change(s, &changes, h, samovar_watch_next);
     }
-    samovar_change_run(&s->watch, &run, NULL, samovar_watch);
+    samovar_watch_next(&s->watch, &changes.run, NULL);
     s->once_count = 0;
 }
 
@@ -369,7 +410,7 @@ static void copy_watched(hot_state *s) {
 /* What has become hot, or was dropped, is no longer among them. */
 static void expect(hot_state *s) {
     bulk_state *b = &s->bulk;
-    page_run run = {NULL, NULL};
+    change_state changes = {0};
     uint32_t kept = 0;
     for (uint32_t i = 0; i < b->count; i++) {
         const hot_page h = b->list[i];
@@ -377,11 +418,11 @@ static void expect(hot_state *s) {
         known->in_bulk = (known->state & PAGE_STATE) == PAGE_WATCHED;
         if (known->in_bulk) {
             set_state(s, h.number, PAGE_HOT);
-            samovar_change_run(&s->watch, &run, h.page, samovar_unwatch);
+            change(s, &changes, &h, samovar_unwatch_next);
             b->list[kept++] = h;
         }
     }
-    samovar_change_run(&s->watch, &run, NULL, samovar_unwatch);
+    samovar_unwatch_next(&s->watch, &changes.run, NULL);
     b->count = kept;
     b->expected = true;
 }
@@ -414,7 +455,7 @@ static uint32_t compare_expected(const hot_state *s) {
  * expected. */
 static void watch_expected(hot_state *s) {
     bulk_state *b = &s->bulk;
-    page_run run = {NULL, NULL};
+    change_state changes = {0};
     uint32_t kept = 0;
     bool stays = true;
     for (uint32_t i = 0; i < b->count; i++) {
@@ -424,12 +465,12 @@ static void watch_expected(hot_state *s) {
         known->state = PAGE_WATCHED;
         known->dropped_at = (uint16_t)s->rollback;
         known->in_bulk = stays;
-        samovar_change_run(&s->watch, &run, h.page, samovar_watch);
+        change(s, &changes, &h, samovar_watch_next);
         if (stays) {
             b->list[kept++] = h;
         }
     }
-    samovar_change_run(&s->watch, &run, NULL, samovar_watch);
+    samovar_watch_next(&s->watch, &changes.run, NULL);
     b->count = kept;
 }
 

@@ -170,6 +170,21 @@ bool samovar_image_has(const char *at, size_t len) {
     return false;
 }
 
+/* They are in the order of their addresses. */
+const image_region *samovar_region_of(const char *at) {
+    const image_table *t = samovar_image;
+    uint32_t low = 0, high = t->region_count;
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (t->regions[middle].at + t->regions[middle].len <= at) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < t->region_count && t->regions[low].at <= at ? &t->regions[low] : NULL;
+}
+
 /* ---- copying it ---------------------------------------------------------------------------- */
 
 bool samovar_write_all(int file, const char *from, size_t len, off_t offset) {

@@ -59,6 +59,8 @@ extern image_table *samovar_image;
 const char *samovar_image_take(void);
 /* Whether a byte of [at, at + len) is the image's. */
 bool samovar_image_has(const char *at, size_t len);
+/* The region that this byte lies in; NULL: none. */
+const image_region *samovar_region_of(const char *at);
 
 /* Runs the job on a stack that is no part of the image, all signals blocked; false: no memory. */
 typedef void samovar_job(void *argument);

@@ -76,10 +76,22 @@ void samovar_unwatch(watch_state *w, char *from, const char *to) {
     }
 }
 
-void samovar_change_run(watch_state *w, page_run *run, char *page, page_change *change) {
+static void change_next(const watch_state *w, page_run *run, char *page, uint64_t mode) {
     if (page == NULL || page != run->end) {
-        change(w, run->from, run->end);
+        if (run->from < run->end) {
+            protect(w, run->from, run->end, mode);
+        }
         run->from = page;
     }
     run->end = page ? page + IMAGE_PAGE : NULL;
+}
+
+void samovar_watch_next(watch_state *w, page_run *run, char *page) {
+    w->count += page != NULL;
+    change_next(w, run, page, UFFDIO_WRITEPROTECT_MODE_WP);
+}
+
+void samovar_unwatch_next(watch_state *w, page_run *run, char *page) {
+    w->count -= page != NULL;
+    change_next(w, run, page, 0);
 }

@@ -28,8 +28,8 @@ void samovar_unwatch(watch_state *w, char *from, const char *to);
 typedef struct {
     char *from, *end;
 } page_run;
-typedef void page_change(watch_state *w, char *from, const char *to);
 /* The next page; NULL: that was the last one. */
-void samovar_change_run(watch_state *w, page_run *run, char *page, page_change *change);
+void samovar_watch_next(watch_state *w, page_run *run, char *page);
+void samovar_unwatch_next(watch_state *w, page_run *run, char *page);
 
 #endif
