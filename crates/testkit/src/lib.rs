@@ -12,6 +12,7 @@ pub mod collector;
 mod confine;
 pub mod copy;
 pub mod family;
+mod fpm;
 pub mod http;
 pub mod kernel;
 mod ldap;
@@ -38,6 +39,7 @@ pub mod walk;
 
 pub use certificate::Certificate;
 pub use confine::{Cgroup, Disk, may_mount};
+pub use fpm::Fpm;
 pub use ldap::Ldap;
 pub use mariadb::MariaDb;
 pub use memcached::Memcached;
