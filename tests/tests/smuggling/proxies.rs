@@ -28,8 +28,7 @@ struct Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        samovar_testkit::end(&mut self.child);
     }
 }
 
