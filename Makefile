@@ -6,7 +6,7 @@ PHP_CONFIG ?= php-config8.2
 export PHP_CONFIG
 
 .PHONY: help run test build bench setup setup-test setup-bench lint unit model whole php php84 php84-next chaos \
-	chaos-rates visitors interrupted tested engine ledger collector nightly deny fuzz clean
+	chaos-rates chaos-transports visitors interrupted tested engine ledger collector nightly deny fuzz clean
 
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -97,6 +97,10 @@ php84-next: ## the same in Debian's testing, with what comes next: Symfony 7.4, 
 chaos: tested ## all that can go wrong, mixed, for minutes (CHAOS_SECONDS, CHAOS_SEED, CHAOS_ONLY, CHAOS_MODEL)
 	$(CHAOS) --ignored --test-threads 1 --nocapture all_kinds_mixed
 
+chaos-transports: tested ## the same over FastCGI (nginx in front) and over HTTP/2 and TLS (HAProxy in front)
+	CHAOS_TRANSPORT=fastcgi $(CHAOS) --ignored --test-threads 1 --nocapture all_kinds_mixed
+	CHAOS_TRANSPORT=h2 $(CHAOS) --ignored --test-threads 1 --nocapture all_kinds_mixed
+
 chaos-rates: tested ## good requests' p50 and p99, calm and beside ten crashes a second
 	$(CHAOS) --ignored --test-threads 1 --nocapture ten_crashes_a_second
 
@@ -123,7 +127,7 @@ collector: tested ## spans and figures at OpenTelemetry's own collector, built o
 	$(LEAVES_NOTHING) $(TESTS) --test telling -- --ignored a_real_collector
 
 nightly: export FASTCGI = all
-nightly: setup-test whole php chaos chaos-rates visitors interrupted engine ledger ## what is too slow for every run
+nightly: setup-test whole php chaos chaos-rates chaos-transports visitors interrupted engine ledger ## what is too slow for every run
 
 deny: ## licences and sources of the dependencies: our own look, and cargo-deny's where it is installed
 	$(TIDY) dependencies::

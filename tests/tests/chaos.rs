@@ -26,7 +26,8 @@
 //! `cargo test -p samovar-tests --test chaos` runs each kind alone for `CHAOS_SECONDS` (2); a kind is a test, so
 //! `… --test chaos kill_workers` runs one. The ignored tests mix all of them, a test for each model, for
 //! `CHAOS_SECONDS` (60): `make chaos`. `CHAOS_ONLY=kill_workers,reload` leaves the others out, `CHAOS_MODEL=script`
-//! serves another model. The seed is printed; `CHAOS_SEED=…` makes the same disturbances in the same order again
+//! serves another model. `CHAOS_TRANSPORT=fastcgi` puts nginx between the good clients and the server, which speaks FastCGI to
+//! it, `CHAOS_TRANSPORT=h2` HAProxy, which speaks HTTP/2 over TLS. The seed is printed; `CHAOS_SEED=…` makes the same disturbances in the same order again
 //! (which request they meet is up to the machine). A kind that this machine does not permit says so on standard error.
 
 #[path = "chaos/clients.rs"]
@@ -61,8 +62,11 @@ mod run;
 mod stage;
 #[path = "chaos/stops.rs"]
 mod stops;
+#[path = "chaos/transport.rs"]
+mod transport;
 
 use stage::Model;
+use transport::Transport;
 
 /// Each kind of disturbance is a test of its own name, in [`kinds::ALL`].
 macro_rules! alone {
@@ -119,6 +123,19 @@ alone!(
     ring_garbage,
     ring_truncated,
 );
+
+/// Kinds that end what the good clients' connections lead to.
+const OVER_OTHERS: &[&str] = &["kill_workers", "errors", "reload"];
+
+#[test]
+fn through_nginx_by_fastcgi() {
+    run::over(Transport::FastCgi, OVER_OTHERS, Model::Checkpoint);
+}
+
+#[test]
+fn through_haproxy_by_http2_and_tls() {
+    run::over(Transport::Secure, OVER_OTHERS, Model::Checkpoint);
+}
 
 #[test]
 #[ignore = "minutes: make chaos"]

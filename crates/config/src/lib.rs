@@ -29,9 +29,10 @@ pub use schema::listener::{Listener, Place, Protocol, Role};
 pub use schema::location::{ErrorPage, Fallback, Location, Redirect};
 pub use schema::notation::duration;
 pub use schema::settings::{
-    AccessLog, AccessLogFormat, ClientCertificates, Compat, EarlyHints, Insight, Limits, LogFormat,
-    LogLevel, Otlp, Profile, Settings, Timeouts, Tls, TlsVersion, TraceFrom, Workers,
+    AccessLog, AccessLogFormat, ClientCertificates, Compat, EarlyHints, FastCgi, Insight, Limits,
+    LogFormat, LogLevel, Otlp, Profile, Settings, Timeouts, Tls, TlsVersion, TraceFrom, Workers,
 };
 pub use schema::table::needs_restart;
+pub use schema::upstream::Upstream;
 pub use schema::{names, setting, table};
 pub use sources::Sources;

@@ -15,3 +15,4 @@ pub(crate) mod notation;
 pub mod setting;
 pub mod settings;
 pub mod table;
+pub mod upstream;

@@ -11,6 +11,7 @@
 //! | `client` | (listen), accept, parse | client connections, up to a parsed head |
 //! | `shared` | | what all tasks of the front's thread share |
 //! | `log` | record | the access log, request ids |
+//! | `upstream` | submit … deliver | an old php-fpm that runs scripts of some locations |
 //! | `exchange` | submit … deliver | the table of slots in flight; the worker's side is another crate |
 //! | `tls` | accept | certificates and what else TLS is spoken with |
 //! | `setup` | | what a reload changes as a whole: settings, site, routes |
@@ -30,6 +31,7 @@ mod runtime;
 mod setup;
 mod shared;
 mod tls;
+mod upstream;
 
 #[cfg(test)]
 mod tests;
@@ -48,5 +50,6 @@ pub use runtime::counters::CountersSnapshot;
 pub use runtime::hostile::Hostile;
 pub use runtime::link::{FrontEvent, KillReason, SupervisorLink};
 pub use runtime::shed::Shed;
+pub use runtime::trouble::Trouble;
 pub use setup::{StartError, ValidSettings};
 pub use tls::{Prepared as PreparedTls, Tls, TlsError};

@@ -10,6 +10,7 @@ mod forwarded;
 mod head;
 mod host;
 mod interim;
+mod pass;
 mod pool;
 pub(crate) mod probe;
 mod submit;
@@ -255,13 +256,26 @@ async fn run(
         Upload::None
     } else {
         let source = Source::new(connection, &setup.settings, body);
-        Box::pin(upload::receive(context.shared(), &setup.settings, source)).await?
+        // php-fpm wants to know how long a body is.
+        let is_known = script.pass.is_none() || source.declared().is_some();
+        let is_live = !setup.settings.request_buffering && is_known;
+        Box::pin(upload::receive(context.shared(), &setup.settings, source, is_live)).await?
     };
     if matches!(upload, Upload::Live(..)) {
         // The answer may be there before the client has sent everything.
         connection.linger();
     }
     entry.runs(&script.name);
+    if let Some(pass) = &script.pass {
+        entry.passes(&pass.upstream);
+        let response = Box::pin(pass::run(context, parts, script, pass, upload)).await?;
+        let folders = &setup.settings.sendfile;
+        return if folders.is_empty() {
+            Ok(response)
+        } else {
+            sendfile::instead(context.shared(), folders, parts, response)
+        };
+    }
     let request = ScriptRequest { context: *context, parts, script };
     let (answer, exchange) = submit::submit(&request, upload, entry).await?;
     let is_head = parts.method == Method::HEAD;

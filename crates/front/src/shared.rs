@@ -15,7 +15,9 @@ use crate::runtime::lots::Lots;
 use crate::runtime::packing::Packing;
 use crate::runtime::shed::Shed;
 use crate::runtime::throttle::Throttle;
+use crate::runtime::trouble::Trouble;
 use crate::setup::Setup;
+use crate::upstream::Upstreams;
 use jiff::Timestamp;
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -34,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) recorder: Rc<Recorder>,
     pub(crate) disk: Rc<DiskThreads>,
     pub(crate) packing: Rc<Packing>,
+    /// Connections to those who run scripts of some locations.
+    pub(crate) upstreams: Upstreams,
     pub(crate) ids: RequestIds,
     pub(crate) traces: Traces,
     /// Whose call graph is taken down.
@@ -72,6 +76,8 @@ pub(crate) struct Warnings {
     pub(crate) fastcgi: Throttle,
     /// FastCGI requests for scripts that are not there.
     pub(crate) no_script: Throttle,
+    /// Of a location's php-fpm, by what was wrong.
+    pub(crate) pass: [Throttle; Trouble::ALL.len()],
 }
 
 impl Shared {
@@ -86,6 +92,7 @@ impl Shared {
         Shared {
             setup: RefCell::new(Rc::new(setup)),
             exchanges,
+            upstreams: Upstreams::new(Arc::clone(&counters)),
             counters,
             recorder: Rc::new(recorder),
             disk: Rc::new(disk),

@@ -4,8 +4,8 @@
 #[test]
 fn rooms_know_only_lower_ones() {
     let rooms = [
-        "runtime", "tls", "route", "setup", "exchange", "log", "shared", "client", "answer",
-        "request", "front",
+        "runtime", "tls", "route", "setup", "exchange", "upstream", "log", "shared", "client",
+        "answer", "request", "front",
     ];
     samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);
 }

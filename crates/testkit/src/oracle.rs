@@ -50,11 +50,7 @@ impl Oracle {
         locations: &str,
     ) -> Oracle {
         let folder = TempDir::with_prefix("samovar-oracle-").expect("a temporary folder");
-        for below in ["sessions", "uploads", "nginx"] {
-            std::fs::create_dir(folder.path().join(below)).expect("an empty folder");
-        }
-        // php-fpm's children may run as another user.
-        open_to_all(folder.path());
+        std::fs::create_dir(folder.path().join("nginx")).expect("an empty folder");
         let fpm = start_fpm(folder.path(), define);
         let server = format!("unix:{}/fpm.sock", folder.path().display());
         let behind = Behind { server: &server, is_kept: false };
@@ -145,11 +141,26 @@ fn settings(folder: &Path, define: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 fn start_fpm(folder: &Path, define: &[(&str, &str)]) -> Process {
+    start_fpm_by(folder, define, 4, "")
+}
+
+/// With so many processes, and further lines of its pool's settings. Makes the folders that `folder` has to have.
+pub(crate) fn start_fpm_by(
+    folder: &Path,
+    define: &[(&str, &str)],
+    children: usize,
+    pool: &str,
+) -> Process {
+    for below in ["sessions", "uploads"] {
+        std::fs::create_dir_all(folder.join(below)).expect("our own folder");
+    }
+    // Its children may run as another user.
+    open_to_all(folder);
     let socket = folder.join("fpm.sock");
     let mut text = format!(
         "[global]\nerror_log = /proc/self/fd/2\ndaemonize = no\n\
-         [www]\nlisten = {}\npm = static\npm.max_children = 4\ncatch_workers_output = yes\n\
-         security.limit_extensions = .php\n",
+         [www]\nlisten = {}\npm = static\npm.max_children = {children}\ncatch_workers_output = yes\n\
+         security.limit_extensions = .php\n{pool}\n",
         socket.display()
     );
     let settings = settings(folder, define);

@@ -5,6 +5,7 @@ use crate::wait::{WATCHDOG, eventually};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 /// How many of the last lines of its log a test that failed shows.
 const SHOWN_LINES_MAX: usize = 60;
@@ -88,16 +89,7 @@ impl Drop for Process {
         if std::thread::panicking() {
             self.show_end_of_log();
         }
-        if self.ended().is_none() {
-            self.signal(libc::SIGTERM);
-            let start = std::time::Instant::now();
-            while self.ended().is_none() && start.elapsed() < WATCHDOG / 6 {
-                std::thread::sleep(std::time::Duration::from_millis(5));
-            }
-        }
-        // Ended already is as good.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        end(&mut self.child);
     }
 }
 
@@ -111,6 +103,20 @@ pub fn processes_naming(path: &std::path::Path) -> Vec<i32> {
     let folders = std::fs::read_dir("/proc").expect("/proc is there").flatten();
     let pids = folders.filter_map(|folder| folder.file_name().to_str()?.parse().ok());
     pids.filter(names).collect()
+}
+
+/// SIGTERM, and waits for its end: a server with children of its own ends them. SIGKILL, if it does not obey.
+pub fn end(child: &mut Child) {
+    if matches!(child.try_wait(), Ok(None)) {
+        kill(child.id().cast_signed(), libc::SIGTERM);
+        let start = Instant::now();
+        while matches!(child.try_wait(), Ok(None)) && start.elapsed() < WATCHDOG / 6 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+    // Ended already is as good.
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 /// Sends a signal to a process that a test started; one that has ended is as good.

@@ -127,6 +127,15 @@ pub struct FrontStatus {
     pub fastcgi_aborted_total: u64,
     /// FastCGI connections that were closed for what came, by reason.
     pub fastcgi_refused_reasons: BTreeMap<String, u64>,
+    /// Requests that went to the php-fpm of a location.
+    #[serde(default)]
+    pub fastcgi_passes_total: u64,
+    /// Connections to such a php-fpm that are in use.
+    #[serde(default)]
+    pub fastcgi_passes_open: u64,
+    /// Requests that such a php-fpm did not answer, or not to the end, by reason.
+    #[serde(default)]
+    pub fastcgi_pass_troubles: BTreeMap<String, u64>,
 }
 
 /// What the application's boot came to, and what returning to it costs.

@@ -31,8 +31,16 @@ pub(crate) fn reload(stage: &Stage, order: &mut Order) {
     replace(&stage.app.path().join("version.php"), &text);
     if order.next(4) == 0 {
         stage.did(&format!("SIGUSR2 for version {version}"));
+        let generation = || stage.status().map(|status| status["generation"].clone());
+        let before = generation();
         stage.server.ask_to_reload();
         stage.progress(MEANWHILE, "while a signal reloads");
+        // What boots may be killed by another kind.
+        if !stage.mixed {
+            stage.wait_for("what a signal has asked for serves", || {
+                generation().is_some_and(|now| Some(now) != before)
+            });
+        }
         stage.settled();
         return;
     }

@@ -2,6 +2,7 @@
 
 use crate::kinds::{ALL, Kind};
 use crate::stage::{Model, Sink, Stage, Surroundings};
+use crate::transport::Transport;
 use samovar_testkit::order::{self, Order};
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -51,7 +52,7 @@ pub(crate) fn alone(name: &str) {
     if !is_wanted(kind) {
         return;
     }
-    let mut around = Surroundings::default();
+    let mut around = Surroundings { transport: Transport::wanted(), ..Surroundings::default() };
     if let Err(why) = (kind.prepare)(&mut around) {
         say(&format!("skipped {name}: {why}"));
         return;
@@ -74,7 +75,9 @@ pub(crate) fn mixed(model: Model) {
     let mut order = Order::new(seed, HANDS);
     let disks = samovar_testkit::may_mount().is_ok();
     let mut sink = || if order.next(2) == 0 && disks { Sink::Disk } else { Sink::Pipe };
-    let mut around = Surroundings { disks, log: sink(), access: sink(), ..Surroundings::default() };
+    let transport = Transport::wanted();
+    let (log, access) = (sink(), sink());
+    let mut around = Surroundings { disks, log, access, transport, ..Surroundings::default() };
     let (log, access) = (around.log, around.access);
     let mut kinds = Vec::new();
     for kind in ALL.iter().filter(|kind| is_wanted(kind)) {
@@ -91,7 +94,17 @@ pub(crate) fn mixed(model: Model) {
     run(model, &kinds, around, HANDS, seconds, seed);
 }
 
+/// Some kinds, a short while, over that transport.
+pub(crate) fn over(transport: Transport, names: &[&str], model: Model) {
+    let kinds: Vec<_> = ALL.iter().filter(|kind| names.contains(&kind.name)).collect();
+    assert_eq!(kinds.len(), names.len(), "kinds of the table");
+    let around = Surroundings { transport, ..Surroundings::default() };
+    let seconds = order::number_of("CHAOS_SECONDS").unwrap_or(ALONE_SECONDS);
+    run(model, &kinds, around, 1, seconds, order::seed("CHAOS_SEED"));
+}
+
 fn run(model: Model, kinds: &[&Kind], around: Surroundings, hands: usize, seconds: u64, seed: u64) {
+    let transport = around.transport;
     let stage = Stage::set(model, around, hands > 1);
     let plan = Plan {
         kinds,
@@ -107,7 +120,8 @@ fn run(model: Model, kinds: &[&Kind], around: Surroundings, hands: usize, second
     });
     let (summary, found) = stage.end();
     let names: Vec<_> = kinds.iter().map(|kind| kind.name).collect();
-    let what = format!("{} ({} model, CHAOS_SEED={seed})", names.join(","), model.name());
+    let (names, model) = (names.join(","), model.name());
+    let what = format!("{names} ({model} model, over {}, CHAOS_SEED={seed})", transport.name());
     assert!(found.is_empty(), "{what}: {summary}\n- {}", found.join("\n- "));
     println!("{what}: {summary}");
 }

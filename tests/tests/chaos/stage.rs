@@ -1,6 +1,7 @@
 //! A server of tests/apps/chaos with its surroundings, the good load upon it, and the verdict in the end.
 
 use crate::load::{LARGE_BYTES, Load, PATIENCE, begin, noise, why};
+use crate::transport::{Between, Transport};
 use samovar_testkit::copy::copy_tree;
 use samovar_testkit::http::{Client, Request, Response};
 use samovar_testkit::{Cgroup, Server, binary, family, kill, workspace};
@@ -72,6 +73,8 @@ pub(crate) struct Surroundings {
     /// The library that lies about the time.
     pub(crate) clock: Option<PathBuf>,
     pub(crate) args: Vec<String>,
+    /// How the good clients reach it.
+    pub(crate) transport: Transport,
     /// No file is asked for and none is uploaded before somebody allows it: the server has made no thread for it.
     pub(crate) files_later: bool,
 }
@@ -92,6 +95,8 @@ pub(crate) struct Stage {
     pub(crate) mixed: bool,
     pub(crate) load: Load,
     pub(crate) app: TempDir,
+    /// What stands between the good clients and the server; ended before calm is looked for.
+    between: Option<Between>,
     began: Instant,
     memory_kb: u64,
     descriptors: usize,
@@ -140,8 +145,10 @@ impl Stage {
         for pair in around.args.chunks(2) {
             start = start.args([pair[0].as_str(), pair[1].as_str()]);
         }
-        let server = start.start();
-        let load = Load::start(server.address(), large, !around.files_later);
+        let transport = around.transport;
+        let server = transport.prepare(start).start();
+        let between = transport.open(&server, &app.path().join("public"));
+        let load = Load::start(between.address(), large, !around.files_later);
         let mut stage = Stage {
             model,
             server,
@@ -149,6 +156,7 @@ impl Stage {
             mixed,
             load,
             app,
+            between: Some(between),
             began: Instant::now(),
             memory_kb: 0,
             descriptors: 0,
@@ -318,6 +326,8 @@ impl Stage {
             let load = std::mem::replace(load, Load::none(address));
             load.stop()
         };
+        // Its connections are no client's that has stayed.
+        self.between = None;
         if lived {
             self.look_for_calm();
         }

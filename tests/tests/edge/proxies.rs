@@ -12,8 +12,7 @@ struct Front(Child, SocketAddr);
 
 impl Drop for Front {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        samovar_testkit::end(&mut self.0);
     }
 }
 

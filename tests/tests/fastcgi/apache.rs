@@ -27,8 +27,7 @@ struct Apache(Child, SocketAddr);
 
 impl Drop for Apache {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        samovar_testkit::end(&mut self.0);
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::graphs::Graphs;
 use crate::logging::Logs;
 use crate::sampling::Sampling;
-use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Shed};
+use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Shed, Trouble};
 use samovar_insight::{Costs, Insight};
 use samovar_log::Log;
 use samovar_published::Publishing;
@@ -128,6 +128,12 @@ fn front_status(front: &CountersSnapshot) -> FrontStatus {
         fastcgi_refused_reasons: Hostile::ALL
             .iter()
             .map(|why| (why.name().to_owned(), front.fastcgi_refused_totals[*why as usize]))
+            .collect(),
+        fastcgi_passes_total: front.fastcgi_passes_total,
+        fastcgi_passes_open: front.fastcgi_passes_open,
+        fastcgi_pass_troubles: Trouble::ALL
+            .iter()
+            .map(|why| (why.name().to_owned(), front.fastcgi_pass_trouble_totals[*why as usize]))
             .collect(),
     }
 }

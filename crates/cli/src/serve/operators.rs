@@ -197,6 +197,12 @@ const METRICS: &[ServerMetric] = &[
     ("samovar_fastcgi_aborted", Kind::Counter, "Requests that a web server took back.", |s| {
         count(s.front.fastcgi_aborted_total)
     }),
+    ("samovar_fastcgi_passes", Kind::Counter, "Requests that a location's php-fpm got.", |s| {
+        count(s.front.fastcgi_passes_total)
+    }),
+    ("samovar_fastcgi_passes_open", Kind::Gauge, "Connections to such a php-fpm in use.", |s| {
+        count(s.front.fastcgi_passes_open)
+    }),
     ("samovar_traced", Kind::Counter, "Requests whose call graph was taken down.", |s| {
         count(s.front.traced_total)
     }),
@@ -365,6 +371,14 @@ fn metrics(status: &Status, page: &mut Exposition) {
         "FastCGI connections that were closed for what came, by reason.",
     );
     for (reason, number) in &status.front.fastcgi_refused_reasons {
+        page.sample(&[("reason", reason)], count(*number));
+    }
+    page.family(
+        "samovar_fastcgi_pass_troubles",
+        Kind::Counter,
+        "Requests that a location's php-fpm did not answer, or not to the end, by reason.",
+    );
+    for (reason, number) in &status.front.fastcgi_pass_troubles {
         page.sample(&[("reason", reason)], count(*number));
     }
     page.family("samovar_workers", Kind::Gauge, "Workers by state.");

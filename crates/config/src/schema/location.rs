@@ -4,6 +4,7 @@
 //! fits is the front's business (`front/src/route/locations.rs`).
 
 use crate::schema::console::Field;
+use crate::schema::upstream::Upstream;
 use std::path::PathBuf;
 
 /// The key of the tables.
@@ -62,6 +63,10 @@ pub struct Location {
     pub fallback: Option<Fallback>,
     /// What answers for a folder, the first that is there.
     pub index: Option<Vec<String>>,
+    /// Who runs the scripts instead: it speaks FastCGI.
+    pub fastcgi_pass: Option<Upstream>,
+    /// Where the folder of the scripts lies for who runs them, if that is elsewhere.
+    pub fastcgi_root: Option<PathBuf>,
     /// Headers of answers; one without value is taken out.
     pub headers: Vec<(String, String)>,
     /// Whether answers may be compressed.
@@ -97,7 +102,7 @@ pub struct ErrorPage {
     pub file: PathBuf,
 }
 
-pub(crate) const FIELDS: [Field; 12] = [
+pub(crate) const FIELDS: [Field; 14] = [
     Field {
         key: "path",
         allowed: "a path such as `/uploads/*`, a file's name such as `*.css`, or an array of them; `*` is any text, \
@@ -153,6 +158,18 @@ pub(crate) const FIELDS: [Field; 12] = [
         allowed: "an array of up to 16 file names",
         default: "`[\"index.php\", \"index.html\"]`",
         doc: "What answers for a folder: the first that is there",
+    },
+    Field {
+        key: "fastcgi_pass",
+        allowed: "`unix:/run/php/php-fpm.sock`, or an IP address and a port such as `127.0.0.1:9000`",
+        default: "none: the workers run them",
+        doc: "The php-fpm that runs the scripts there",
+    },
+    Field {
+        key: "fastcgi_root",
+        allowed: "an absolute path, beside `fastcgi_pass`",
+        default: "the folder itself",
+        doc: "Where the document root (or the folder of `alias`) lies for that php-fpm, if it sees other paths",
     },
     Field {
         key: "headers",

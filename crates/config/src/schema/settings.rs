@@ -459,6 +459,12 @@ pub struct FastCgi {
     pub ping_path: Option<String>,
     /// The answer to that.
     pub ping_response: String,
+    /// Until there is a connection to the php-fpm of a location.
+    pub connect_timeout: Duration,
+    /// Most connections to the php-fpm of a location.
+    pub connections_max: usize,
+    /// Most of them that are kept between two requests.
+    pub kept_max: usize,
 }
 }
 

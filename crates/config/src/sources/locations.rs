@@ -10,6 +10,7 @@ use crate::schema::location::{
     ERROR_PAGE_BYTES_MAX, ErrorPage, FIELDS, Fallback, HEADERS_MAX, INDEX_MAX, KEY, Location,
     PATTERNS_MAX, REDIRECTS, Redirect, TABLES_MAX,
 };
+use crate::schema::upstream::Upstream;
 use crate::sources::tables::{Reader, SettingsFile};
 use notation::Wrong;
 
@@ -66,6 +67,9 @@ impl Reader<'_, '_> {
             alias: self.read(table, "alias", |item| folder(base, item)),
             fallback: self.read(table, "fallback", fallback),
             index: self.read(table, "index", index),
+            fastcgi_pass: self
+                .read(table, "fastcgi_pass", |item| Upstream::parse(text(item)?).map_err(Some)),
+            fastcgi_root: self.read(table, "fastcgi_root", root_elsewhere),
             headers: self.read(table, "headers", headers).unwrap_or_default(),
             compression: self.read(table, "compression", switch),
             error_pages: self
@@ -105,9 +109,17 @@ struct AtOdds {
 fn at_odds(location: &Location, has_status: bool) -> Option<AtOdds> {
     let Location { paths, deny, scripts, redirect, alias, fallback, index, .. } = location;
     let odds = |about, because| Some(AtOdds { about, because: Some(because) });
+    let passes = location.fastcgi_pass.is_some();
     let serves = alias.is_some() || fallback.is_some() || index.is_some() || scripts.is_some();
+    let serves = serves || passes;
     if *deny == Some(true) && (redirect.is_some() || serves) {
         return odds("deny", "beside it, the other keys would have no effect");
+    }
+    if passes && *scripts == Some(false) {
+        return odds("fastcgi_pass", "no script runs where `scripts` is false");
+    }
+    if location.fastcgi_root.is_some() && !passes {
+        return odds("fastcgi_root", "there is no `fastcgi_pass`");
     }
     let Some(Redirect { to, .. }) = redirect else {
         if has_status {
@@ -177,6 +189,13 @@ fn folder(base: &Path, item: &Item) -> Result<std::path::PathBuf, Option<&'stati
     let path = base.join(text(item)?);
     let found = path.canonicalize().map_err(|_| Some("there is no such folder"))?;
     if found.is_dir() { Ok(found) } else { Err(Some("it is no folder")) }
+}
+
+/// A folder that somebody else sees: it need not be here.
+fn root_elsewhere(item: &Item) -> Result<std::path::PathBuf, Option<&'static str>> {
+    let path = Path::new(text(item)?);
+    let is_plain = !text(item)?.chars().any(char::is_control);
+    if path.is_absolute() && is_plain { Ok(path.to_owned()) } else { Err(None) }
 }
 
 fn fallback(item: &Item) -> Result<Fallback, Option<&'static str>> {

@@ -7,8 +7,10 @@ use crate::client::connection::{Busy, ConnectionState};
 use crate::exchange::relay::Relay;
 use crate::exchange::{Cost, Lost, Piece};
 use crate::log::RequestLogEntry;
+use crate::upstream::Answering;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use samovar_insight::End;
 use std::fmt::Debug;
 use std::io;
 use std::pin::Pin;
@@ -34,6 +36,8 @@ enum Kind {
     /// The connection is to be cut.
     Cut,
     File(Box<FileBody>),
+    /// Of a location's php-fpm, and what is left of the declared length.
+    Passed(Answering, Option<u64>),
     Packed(Box<Packed<AnswerBody>>),
 }
 
@@ -92,6 +96,11 @@ impl AnswerBody {
 
     pub(super) fn file(file: FileBody) -> AnswerBody {
         AnswerBody::of(Kind::File(Box::new(file)))
+    }
+
+    /// A body that a location's php-fpm writes; `left`: its declared length.
+    pub(crate) fn passed(answering: Answering, left: Option<u64>) -> AnswerBody {
+        AnswerBody::of(Kind::Passed(answering, left))
     }
 
     pub(super) fn packed(packed: Packed<AnswerBody>) -> AnswerBody {
@@ -169,6 +178,10 @@ impl AnswerBody {
         if let Some((_, entry)) = &mut self.request {
             entry.cut(why);
         }
+        self.break_off(cx)
+    }
+
+    fn break_off(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         match self.request {
             Some(_) => self.part(),
             None => self.cost = Some(Box::new(self.settle())),
@@ -181,7 +194,7 @@ impl AnswerBody {
 
 impl Written for AnswerBody {
     fn is_written(&self) -> bool {
-        matches!(self.kind, Kind::Stream(_))
+        matches!(self.kind, Kind::Stream(_) | Kind::Passed(..))
     }
 }
 
@@ -214,7 +227,8 @@ impl Body for AnswerBody {
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let this = self.get_mut();
         match &mut this.kind {
-            Kind::Empty => this.ended(),
+            // A longer body than was declared is shortened, as nginx does.
+            Kind::Empty | Kind::Passed(_, Some(0)) => this.ended(),
             Kind::Whole(bytes) => {
                 let bytes = std::mem::take(bytes);
                 this.kind = Kind::Empty;
@@ -248,6 +262,33 @@ impl Body for AnswerBody {
                 }
                 Err(lost) => this.cut(lost, cx),
             },
+            Kind::Passed(answering, left) => match ready!(answering.poll_piece(cx)) {
+                Ok(Some(mut bytes)) => {
+                    if let Some(left) = left {
+                        bytes.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
+                        *left -= bytes.len() as u64;
+                        if *left == 0 {
+                            answering.let_go();
+                            if let Some((_, entry)) = &mut this.request {
+                                entry.complete();
+                            }
+                        }
+                    }
+                    this.gave(bytes)
+                }
+                Ok(None) if left.is_some() => this.cut(Lost::Short, cx),
+                Ok(None) => {
+                    cx.waker().wake_by_ref();
+                    this.ended()
+                }
+                // Why was said where it was seen.
+                Err(_) => {
+                    if let Some((_, entry)) = &mut this.request {
+                        entry.failed(Some(End::Cut));
+                    }
+                    this.break_off(cx)
+                }
+            },
             Kind::Packed(packed) => match ready!(packed.poll_given(cx)) {
                 Given::Bytes(bytes) => this.gave(bytes),
                 Given::Broken(error) => this.cut(error, cx),
@@ -270,6 +311,7 @@ impl Body for AnswerBody {
             Kind::Empty => true,
             // With HTTP/2 this is what ends it: the script may run on.
             Kind::Stream(stream) => stream.left == Some(0),
+            Kind::Passed(_, left) => *left == Some(0),
             _ => false,
         }
     }
@@ -279,7 +321,9 @@ impl Body for AnswerBody {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Kind::File(file) => SizeHint::with_exact(file.left()),
-            Kind::Short(_) | Kind::Stream(_) | Kind::Packed(_) | Kind::Cut => SizeHint::default(),
+            Kind::Short(_) | Kind::Stream(_) | Kind::Passed(..) | Kind::Packed(_) | Kind::Cut => {
+                SizeHint::default()
+            }
         }
     }
 }

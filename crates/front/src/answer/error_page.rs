@@ -3,6 +3,7 @@
 use crate::answer::body::AnswerBody;
 use crate::runtime::counters::Counters;
 use crate::runtime::shed::Shed;
+use crate::runtime::trouble::Trouble;
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
 use samovar_insight::End;
@@ -31,11 +32,23 @@ pub(crate) enum Failure {
     /// Why, and after how many seconds the client may come again.
     Busy(Shed, u64),
     Overrun,
+    /// The php-fpm of a location has not answered.
+    Passed(Trouble),
     DiskFull,
     Internal,
 }
 
 impl Failure {
+    /// What it would be, were it a worker that has not answered: clients are told the same.
+    fn alike(trouble: Trouble) -> Failure {
+        match trouble {
+            Trouble::Full => Failure::Busy(Shed::Waited, 1),
+            Trouble::Unaccepted | Trouble::Quiet | Trouble::Long => Failure::Overrun,
+            Trouble::Unreachable | Trouble::Closed => Failure::WorkerDied,
+            Trouble::Refused | Trouble::Garbage | Trouble::Head => Failure::BrokenAnswer,
+        }
+    }
+
     fn status(self) -> StatusCode {
         match self {
             Failure::BadRequest(_) | Failure::BadBody => StatusCode::BAD_REQUEST,
@@ -48,6 +61,7 @@ impl Failure {
             Failure::WorkerDied | Failure::BrokenAnswer => StatusCode::BAD_GATEWAY,
             Failure::Busy(..) => StatusCode::SERVICE_UNAVAILABLE,
             Failure::Overrun => StatusCode::GATEWAY_TIMEOUT,
+            Failure::Passed(trouble) => Failure::alike(trouble).status(),
             Failure::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
             Failure::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -60,6 +74,7 @@ impl Failure {
             Failure::BrokenAnswer => Some(End::Cut),
             Failure::Busy(..) => Some(End::Refused),
             Failure::Overrun => Some(End::TimedOut),
+            Failure::Passed(trouble) => Failure::alike(trouble).end(),
             _ => None,
         }
     }
@@ -85,6 +100,7 @@ impl Failure {
             }
             Failure::Busy(..) => "The server is busy. Please try again in a moment.",
             Failure::Overrun => "The application took too long to answer.",
+            Failure::Passed(trouble) => Failure::alike(trouble).sentence(),
             Failure::DiskFull => "The server has no room for what you sent.",
             Failure::Internal => "Something went wrong on the server.",
         }

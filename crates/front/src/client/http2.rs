@@ -11,7 +11,7 @@ use super::socket::AnySocket;
 use super::streams::Stream;
 use crate::runtime::waker::remember;
 use bytes::Bytes;
-use http::uri::Parts;
+use http::uri::{Parts, Scheme};
 use http::{HeaderValue, Method, Request, Uri, header};
 use http_body::Frame;
 use hyper::body::{Body, Incoming, SizeHint};
@@ -107,7 +107,12 @@ fn as_http1(mut request: Request<Incoming>) -> (Request<Incoming>, Note) {
     if request.method() == Method::CONNECT {
         return (request, note);
     }
-    let Parts { authority, path_and_query, .. } = std::mem::take(request.uri_mut()).into_parts();
+    let Parts { scheme, authority, path_and_query, .. } =
+        std::mem::take(request.uri_mut()).into_parts();
+    // Without an authority h2 keeps no scheme.
+    if authority.is_some() && scheme.is_none_or(|s| s != Scheme::HTTP && s != Scheme::HTTPS) {
+        note.doubt = Some("another scheme");
+    }
     if let Some(path) = path_and_query {
         *request.uri_mut() = Uri::from(path);
     }

@@ -10,7 +10,10 @@
 //! * Where a head begins is known, not guessed: it is given to hyper alone, without the bytes behind it, and hyper's
 //!   word about its body ([`Screen::parsed`]) says where the next one begins.
 //! * A line is looked at when all of it is there, so it does not matter how it was cut into packets.
-//! * After the first surprise everything passes as it comes ([`Position::Through`]).
+//! * After the first surprise everything passes as it comes ([`Position::Through`]), and a head that hyper finds there
+//!   is refused: nobody has looked at it.
+//! * A line of chunks or trailers that another end than CR LF divides is given to nobody ([`Position::Broken`]): hyper takes
+//!   a line feed there for a part of a trailer, others for its end.
 //! * A first line that begins HTTP/2 is kept, with all behind it: `watched` ends hyper's HTTP/1.1 then.
 
 use super::fastcgi::told::Told;
@@ -65,6 +68,8 @@ enum Position {
     Through,
     /// This is HTTP/2: nothing passes.
     Preface,
+    /// Between chunks or trailers stands what ends a line for some: nothing passes.
+    Broken,
 }
 
 /// The screen of one connection.
@@ -104,7 +109,7 @@ impl Screen {
             let rest = &mut bytes[at..];
             at += match self.position {
                 Position::Through => rest.len(),
-                Position::Preface => return at,
+                Position::Preface | Position::Broken => return at,
                 // What is behind a head waits for hyper's word.
                 Position::Given if at > 0 => return at,
                 // It wants more of what we think is complete.
@@ -133,6 +138,10 @@ impl Screen {
                             self.position = Position::Preface;
                             return at;
                         }
+                        Some(end) if self.is_divided(&rest[..=end]) => {
+                            self.position = Position::Broken;
+                            return at;
+                        }
                         Some(end) => self.line(&mut rest[..=end]),
                         // Together with what hyper has of it, no more is held than a head may have.
                         None if self.head_bytes + rest.len() < self.head_bytes_max => return at,
@@ -149,6 +158,17 @@ impl Screen {
         std::mem::take(&mut self.may_be_preface) && line == PREFACE_LINE
     }
 
+    /// Whether a line of chunks or trailers has a CR or LF that is not of its end.
+    fn is_divided(&self, line: &[u8]) -> bool {
+        matches!(self.position, Position::Size(_) | Position::Trailers)
+            && line.strip_suffix(b"\r\n").is_none_or(|text| memchr::memchr(b'\r', text).is_some())
+    }
+
+    /// Whether the body is to be broken off: what divides it means one thing to some and another to others.
+    pub(super) fn is_broken(&self) -> bool {
+        self.position == Position::Broken
+    }
+
     /// Whether the client speaks HTTP/2: no byte has passed.
     pub(super) fn has_preface(&self) -> bool {
         self.position == Position::Preface
@@ -160,7 +180,10 @@ impl Screen {
             (Position::Given, Framing::Length(0)) => Position::Start,
             (Position::Given, Framing::Length(bytes)) => Position::Body(bytes),
             (Position::Given, Framing::Chunks(allowed)) => Position::Size(allowed),
-            _ => Position::Through,
+            _ => {
+                self.note.doubt = Some("a head where none was to be");
+                Position::Through
+            }
         };
         std::mem::take(&mut self.note)
     }

@@ -112,6 +112,9 @@ impl<S: Socket> Watched<S> {
                 if self.held.give(&mut screen, buffer) {
                     return Poll::Ready(Ok(()));
                 }
+                if screen.is_broken() {
+                    return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+                }
                 if screen.has_preface() {
                     // hyper's HTTP/1.1 is to end without a word.
                     return Poll::Ready(Err(io::ErrorKind::Unsupported.into()));

@@ -76,7 +76,8 @@ pub(super) async fn sweep(shared: Rc<Shared>, connections: Rc<Connections>) {
         }
         let count = connections.count();
         crowd.count(count, &shared.disk);
-        if count == 0 && shared.exchanges.borrow().in_use() == 0 {
+        let keeps = shared.upstreams.sweep();
+        if count == 0 && !keeps && shared.exchanges.borrow().in_use() == 0 {
             shared.clock.rest(true);
             shared.sweeper.notified().await;
         }

@@ -5,6 +5,7 @@ use super::line::{Client, LogLine};
 use crate::exchange::{Cost, Later};
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
+use samovar_config::Upstream;
 use samovar_insight::End;
 use std::fmt::Debug;
 use std::rc::Rc;
@@ -78,6 +79,13 @@ impl RequestLogEntry {
         if let Some(line) = &mut self.line {
             line.script.clear();
             line.script.extend_from_slice(script);
+        }
+    }
+
+    /// Notes who runs it in a worker's place.
+    pub(crate) fn passes(&mut self, upstream: &Upstream) {
+        if let Some(line) = &mut self.line {
+            line.upstream = upstream.to_string();
         }
     }
 

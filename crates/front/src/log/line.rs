@@ -46,6 +46,8 @@ pub(super) struct LogLine {
     pub(super) account: Option<Account>,
     /// `SCRIPT_NAME` of the script that answers; empty without one.
     pub(super) script: Vec<u8>,
+    /// Who runs it in a worker's place; empty: nobody.
+    pub(super) upstream: String,
     body_bytes: u64,
     logged: Option<Logged>,
 }
@@ -74,6 +76,7 @@ impl Default for LogLine {
             attempts: 1,
             account: None,
             script: Vec::new(),
+            upstream: String::new(),
             body_bytes: 0,
             logged: None,
         }
@@ -107,6 +110,7 @@ impl LogLine {
         self.is_https = client.is_https;
         (self.bytes, self.attempts, self.account) = (0, 1, None);
         self.script.clear();
+        self.upstream.clear();
     }
 
     /// Notes what the access log has beyond that.
@@ -219,6 +223,10 @@ impl LogLine {
             let cpu = ms(Duration::from_nanos(usage.cpu_ns));
             write!(out, " cpu={cpu}ms memory={}", usage.peak_bytes)?;
         }
+        if !self.upstream.is_empty() {
+            out.push_str(" upstream=");
+            escape(self.upstream.as_bytes(), Quoting::Combined, out);
+        }
         out.push_str(" id=");
         escape(&self.id, Quoting::Combined, out);
         match &self.trace {
@@ -254,6 +262,11 @@ impl LogLine {
             let of = |ns| ms(Duration::from_nanos(ns));
             write!(out, ",\"queue_ms\":{},\"cpu_ms\":{}", of(usage.queue_ns), of(usage.cpu_ns))?;
             write!(out, ",\"memory_bytes\":{}", usage.peak_bytes)?;
+        }
+        if !self.upstream.is_empty() {
+            out.push_str(",\"upstream\":\"");
+            escape(self.upstream.as_bytes(), Quoting::Json, out);
+            out.push('"');
         }
         out.push_str(",\"request_id\":\"");
         escape(&self.id, Quoting::Json, out);

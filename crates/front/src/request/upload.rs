@@ -13,6 +13,7 @@ use crate::exchange::{BodyFailure, Feed};
 use crate::runtime::disk::{self, DiskThreads};
 use crate::runtime::shed::Shed;
 use crate::shared::Shared;
+use crate::upstream;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame};
@@ -94,7 +95,7 @@ impl Source {
         }
     }
 
-    fn declared(&self) -> Option<u64> {
+    pub(super) fn declared(&self) -> Option<u64> {
         self.body.size_hint().exact()
     }
 
@@ -142,17 +143,18 @@ fn patience(timeout: Duration, rate_min: u64, bytes: u64, waited: Duration) -> O
     Some(timeout.min(allowed.saturating_sub(waited)))
 }
 
-/// Receives a body as far as it has to be there before a worker gets the request.
+/// Receives a body as far as it has to be there before a worker gets the request; `is_live`: not at all.
 pub(super) async fn receive(
     shared: &Shared,
     settings: &Settings,
     mut source: Source,
+    is_live: bool,
 ) -> Result<Upload, Failure> {
     let declared = source.declared();
     if declared.is_some_and(|bytes| bytes > settings.limits.body_bytes_max) {
         return Err(Failure::BodyTooLarge);
     }
-    if !settings.request_buffering {
+    if is_live {
         return Ok(Upload::Live(Box::new(source)));
     }
     let mut memory = Vec::with_capacity(declared.unwrap_or(0).min(BODY_BYTES as u64) as usize);
@@ -169,6 +171,51 @@ pub(super) async fn receive(
         Some(spool) => {
             let spool = write(shared, settings, Some(spool), &mut memory).await?;
             Ok(Upload::Spooled(spool.file, source.bytes))
+        }
+    }
+}
+
+impl From<Missing> for BodyFailure {
+    fn from(missing: Missing) -> BodyFailure {
+        match missing {
+            Missing::TooSlow => BodyFailure::Timeout,
+            Missing::TooLarge => BodyFailure::TooLarge,
+            Missing::Broken => BodyFailure::Incomplete,
+        }
+    }
+}
+
+/// The body on its way to somebody else than a worker.
+pub(super) struct Pieces {
+    upload: Upload,
+    disk: Rc<DiskThreads>,
+    at: u64,
+}
+
+impl Pieces {
+    pub(super) fn new(shared: &Shared, upload: Upload) -> Pieces {
+        Pieces { upload, disk: Rc::clone(&shared.disk), at: 0 }
+    }
+}
+
+impl upstream::Feed for Pieces {
+    async fn next(&mut self) -> Option<Result<Bytes, BodyFailure>> {
+        match &mut self.upload {
+            Upload::None => None,
+            Upload::Whole(body) => {
+                let body = std::mem::take(body);
+                self.upload = Upload::None;
+                (!body.is_empty()).then(|| Ok(body.into()))
+            }
+            Upload::Spooled(_, bytes) if self.at >= *bytes => None,
+            Upload::Spooled(file, bytes) => {
+                let len = (*bytes - self.at).min(BODY_BYTES as u64) as usize;
+                let piece = self.disk.read(file, self.at, len).await;
+                let piece = piece.map_err(|_| BodyFailure::Incomplete);
+                self.at += piece.as_ref().map_or(0, |bytes| bytes.len() as u64);
+                Some(piece)
+            }
+            Upload::Live(source) => source.next().await.map_err(BodyFailure::from).transpose(),
         }
     }
 }
@@ -260,9 +307,7 @@ async fn pump_live(mut source: Source, feed: &Feed) -> Result<(), BodyFailure> {
         feed.set_feeding(true);
         let bytes = match next_unless_over(&mut source, feed).await {
             None => return Ok(()),
-            Some(Err(Missing::TooSlow)) => return Err(BodyFailure::Timeout),
-            Some(Err(Missing::TooLarge)) => return Err(BodyFailure::TooLarge),
-            Some(Err(Missing::Broken)) => return Err(BodyFailure::Incomplete),
+            Some(Err(missing)) => return Err(missing.into()),
             Some(Ok(None)) => break,
             Some(Ok(Some(bytes))) => bytes,
         };

@@ -70,6 +70,14 @@ fn said(site: &Site, host: &[u8], path: &[u8]) -> Vec<(usize, String)> {
         };
         rules.push((line, format!("where there is no file: {what}")));
     }
+    if let Some(pass) = site.locations.pass(host, path) {
+        let root = pass.root.as_ref().map(|root| format!(", which has them in {}", root.display()));
+        let root = root.unwrap_or_default();
+        rules.push((
+            pass.line,
+            format!("its scripts are run by the php-fpm at {}{root}", pass.upstream),
+        ));
+    }
     rules
 }
 
@@ -77,13 +85,15 @@ fn words(route: &Route) -> (Option<u16>, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (status, answer) = match route {
         Route::Static(file) => return (None, format!("the file {}", file.display())),
-        Route::Script(Script { filename, path_info, lane, .. }) => {
+        Route::Script(Script { filename, path_info, lane, pass, .. }) => {
             let app = if *lane == Lane::App { ", the front controller" } else { "" };
             let info = match path_info.as_slice() {
                 b"" => String::new(),
                 info => format!(", with PATH_INFO {}", text(info)),
             };
-            return (None, format!("the script {}{app}{info}", text(filename)));
+            let by = pass.as_ref().map(|pass| format!(", run by the php-fpm at {}", pass.upstream));
+            let by = by.unwrap_or_default();
+            return (None, format!("the script {}{app}{info}{by}", text(filename)));
         }
         Route::Redirect(to) => (301, format!("a redirect to {to}: it is a folder")),
         Route::Moved(to, status) => (*status, format!("a redirect to {to}")),

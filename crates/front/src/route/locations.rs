@@ -14,10 +14,11 @@ use super::path::encoded;
 use effects::Page;
 use http::{HeaderName, HeaderValue};
 use pattern::{Pattern, fold, hosts_fit};
-use samovar_config::{Fallback, Redirect, Settings};
+use samovar_config::{Fallback, Location, Redirect, Settings, Upstream};
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 pub(crate) use effects::Effects;
 
@@ -34,10 +35,20 @@ struct Table {
     folder: Option<usize>,
     fallback: Option<Fallback>,
     index: Option<Vec<String>>,
+    pass: Option<Arc<Pass>>,
     /// Without value: it is taken out.
     headers: Vec<(HeaderName, Option<HeaderValue>)>,
     pages: Vec<Page>,
     compression: Option<bool>,
+}
+
+/// Who runs scripts in the workers' place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pass {
+    pub(crate) line: usize,
+    pub(crate) upstream: Upstream,
+    /// Where the folder of the scripts lies there.
+    pub(crate) root: Option<PathBuf>,
 }
 
 /// All tables, in the order of the file.
@@ -106,6 +117,7 @@ impl Locations {
                 folder,
                 fallback: location.fallback.clone(),
                 index: location.index.clone(),
+                pass: pass_of(location).map(Arc::new),
                 headers: location.headers.iter().filter_map(effects::header).collect(),
                 compression: location.compression,
                 pages: location.error_pages.iter().map(Page::read).collect::<Result<_, _>>()?,
@@ -164,6 +176,12 @@ impl Locations {
         held
     }
 
+    /// Who runs the script that answers for `path`; `None`: a worker.
+    pub(crate) fn pass(&self, host: &[u8], path: &[u8]) -> Option<Arc<Pass>> {
+        let mut passing = self.tables.iter().filter(|table| table.pass.is_some());
+        passing.find(|table| table.fits(host, path)).and_then(|table| table.pass.clone())
+    }
+
     /// What becomes of the answers for `path`; `None`: nothing.
     pub(crate) fn effects(&self, host: &[u8], path: &[u8]) -> Option<Rc<Effects>> {
         let fitting = self.tables.iter().filter(|table| table.fits(host, path));
@@ -184,6 +202,11 @@ impl Locations {
         };
         self.tables.iter().filter(fits).map(|table| table.line).collect()
     }
+}
+
+fn pass_of(location: &Location) -> Option<Pass> {
+    let upstream = location.fastcgi_pass.clone()?;
+    Some(Pass { line: location.line, upstream, root: location.fastcgi_root.clone() })
 }
 
 impl Table {

@@ -20,7 +20,7 @@
 //! say where files lie, what answers for a folder and what for what is not there.
 
 use super::files::{Files, Found};
-use super::locations::{Alias, Effects, Held, Locations, Refused, Said};
+use super::locations::{Alias, Effects, Held, Locations, Pass, Refused, Said};
 use super::path::{is_hidden, normalise, script_ends, with_slash};
 use super::private::Private;
 use super::terms::{Terms, TermsOfPaths};
@@ -29,6 +29,7 @@ use samovar_ring::Lane;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// How many `.php/` places of a path are tried as the script's end.
 const SPLITS_MAX: usize = 8;
@@ -90,6 +91,8 @@ pub(crate) struct Script {
     pub(crate) lane: Lane,
     /// What holds for the path that was asked for.
     pub(crate) terms: Terms,
+    /// Who runs it in the workers' place.
+    pub(crate) pass: Option<Arc<Pass>>,
 }
 
 /// The site: where it lies and what runs it.
@@ -139,6 +142,7 @@ impl Site {
         let (mut route, name) = self.decide(files, host, &path);
         if let Route::Script(script) = &mut route {
             script.terms = self.terms.of(&path);
+            script.pass = self.locations.pass(host, &path);
         }
         let effects = self.locations.effects(host, name.as_deref().unwrap_or(&path));
         Routed { route, effects }
@@ -335,6 +339,7 @@ impl<F: Files> Way<'_, F> {
             path_info: path_info.to_vec(),
             lane: if is_app { Lane::App } else { Lane::Script },
             terms: Terms::default(),
+            pass: None,
         })
     }
 }

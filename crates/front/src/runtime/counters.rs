@@ -2,6 +2,7 @@
 
 use crate::runtime::hostile::Hostile;
 use crate::runtime::shed::Shed;
+use crate::runtime::trouble::Trouble;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One number. Only the front's thread changes it, so a load and a store do where a locked add would cost more.
@@ -52,6 +53,10 @@ pub(crate) struct Counters {
     pub(crate) fastcgi_aborted: Count,
     /// Connections that were closed, by reason.
     pub(crate) fastcgi_refused: [Count; Hostile::ALL.len()],
+    /// Requests that went to the php-fpm of a location.
+    pub(crate) passes: Count,
+    pub(crate) passes_open: Count,
+    pub(crate) pass_troubles: [Count; Trouble::ALL.len()],
 }
 
 /// The numbers at one moment.
@@ -101,6 +106,12 @@ pub struct CountersSnapshot {
     pub fastcgi_aborted_total: u64,
     /// FastCGI connections that were closed for what came: in the order of [`Hostile::ALL`].
     pub fastcgi_refused_totals: [u64; Hostile::ALL.len()],
+    /// Requests that went to the php-fpm of a location.
+    pub fastcgi_passes_total: u64,
+    /// Connections to one that are in use.
+    pub fastcgi_passes_open: u64,
+    /// Requests that such a php-fpm did not answer, or not to the end: in the order of [`Trouble::ALL`].
+    pub fastcgi_pass_trouble_totals: [u64; Trouble::ALL.len()],
     /// Access log lines that were lost: the disk was slower than the clients, or full, or nobody read.
     pub log_lines_lost_total: u64,
 }
@@ -130,6 +141,9 @@ impl Counters {
             fastcgi_requests_total: self.fastcgi_requests.get(),
             fastcgi_aborted_total: self.fastcgi_aborted.get(),
             fastcgi_refused_totals: self.fastcgi_refused.each_ref().map(Count::get),
+            fastcgi_passes_total: self.passes.get(),
+            fastcgi_passes_open: self.passes_open.get(),
+            fastcgi_pass_trouble_totals: self.pass_troubles.each_ref().map(Count::get),
             log_lines_lost_total: log_lines_lost,
         }
     }

@@ -81,6 +81,36 @@ pub(super) const SETTINGS: &[Setting] = &[
         doc: "The answer to that",
         ..PLAIN
     },
+    Setting {
+        key: "fastcgi.connect_timeout",
+        flag: "fastcgi-connect-timeout",
+        value: "TIME",
+        kind: Kind::Timeout { zero: None, field: |settings| &mut settings.fastcgi.connect_timeout },
+        default: Preset::Text("5s"),
+        doc: "Most time until the php-fpm of a location takes a connection, beyond: 504",
+        long: "The wait for one of fastcgi.connections_max, beyond which it is 503, counts likewise. What holds for its \
+               answer are timeouts.answer, timeouts.request and timeouts.path.",
+        ..PLAIN
+    },
+    Setting {
+        key: "fastcgi.connections_max",
+        flag: "fastcgi-connections-max",
+        value: "N",
+        kind: count(1, 65_536, |settings| &mut settings.fastcgi.connections_max),
+        default: Preset::Text("64"),
+        doc: "Most connections to the php-fpm of a location at the same time; further requests wait",
+        ..PLAIN
+    },
+    Setting {
+        key: "fastcgi.kept_max",
+        flag: "fastcgi-kept-max",
+        value: "N",
+        kind: count(0, 65_536, |settings| &mut settings.fastcgi.kept_max),
+        default: Preset::Text("0"),
+        doc: "Most of them that are kept for five seconds for the next request",
+        long: "Each of them keeps a process of that php-fpm from everybody else meanwhile: fewer than its pm.max_children.",
+        ..PLAIN
+    },
 ];
 
 fn is_path(text: &str) -> bool {

@@ -1,7 +1,7 @@
 //! deliver: an answer as records, on its way to the socket. Small pieces are gathered, large ones are not copied.
 
-use super::record::{CONTENT_BYTES_MAX, Ended, STDOUT, put_end, put_header, put_stream};
 use crate::client::socket::AnySocket;
+use crate::upstream::record::{CONTENT_BYTES_MAX, Ended, STDOUT, put_end, put_header, put_stream};
 use bytes::{Buf, Bytes, BytesMut};
 use http::response::Parts;
 use http::{StatusCode, header};

@@ -3,12 +3,12 @@
 //! What names the script is put right first, as php-fpm does ([`super::script`]).
 
 use super::pipe::Stdin;
-use super::record::{Unpaired, pairs};
 use super::script::{self, Known};
 use super::told::{NAME_BYTES_MAX, Told, header_name};
 use crate::client::ends::Ends;
 use crate::client::request_body::RequestBody;
 use crate::client::screen::Note;
+use crate::upstream::record::{Unpaired, pairs};
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};

@@ -2,11 +2,11 @@
 //!
 //! One request at a time, as php-fpm has it: another one that begins meanwhile is told that connections are not shared.
 
-use super::record::{
-    ABORT_REQUEST, BEGIN_REQUEST, Ended, GET_VALUES, GET_VALUES_RESULT, NO_REQUEST, PARAMS, Record,
-    STDIN, pairs, put_end, put_pair, put_stream, put_unknown,
-};
 use crate::runtime::hostile::Hostile;
+use crate::upstream::record::{
+    ABORT_REQUEST, BEGIN_REQUEST, Ended, GET_VALUES, GET_VALUES_RESULT, NO_REQUEST, PARAMS, Record,
+    STDIN, pairs, put_end, put_header, put_pair, put_stream, put_unknown,
+};
 use bytes::{Bytes, BytesMut};
 
 /// Records that belong to no request, between two requests: those of one that was refused, mostly.
@@ -177,7 +177,7 @@ impl Protocol {
                 }
             }
             if values.is_empty() {
-                super::record::put_header(&mut out, GET_VALUES_RESULT, NO_REQUEST, 0);
+                put_header(&mut out, GET_VALUES_RESULT, NO_REQUEST, 0);
             }
             put_stream(&mut out, GET_VALUES_RESULT, NO_REQUEST, &values);
         } else {

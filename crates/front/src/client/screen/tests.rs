@@ -253,3 +253,35 @@ fn http2_is_known_by_its_first_line_alone() {
     assert_eq!(passes(&later, true), (18, false));
     assert_eq!(passes(&[b"\r\n", &preface[..]].concat(), true), (20, false));
 }
+
+/// hyper takes a line feed for a part of a trailer; who takes it for the end finds another request behind it.
+#[test]
+fn lines_between_chunks_end_in_one_way() {
+    let head = "P / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n";
+    for (body, passes) in [
+        ("1;a\r\nb\r\n0\r\nX: y\r\n\r\n", true),
+        ("0\r\n\n", false),
+        ("0\r\nX: y\n\r\n", false),
+        ("0\r\nX: y\rz\r\n\r\n", false),
+        ("0\n\r\n", false),
+        ("1;a\nb\r\n0\r\n\r\n", false),
+    ] {
+        let mut bytes = format!("{head}{body}").into_bytes();
+        let mut screen = Screen::new(HEAD_BYTES_MAX, true);
+        assert_eq!(screen.pass(&mut bytes), head.len());
+        screen.parsed(Framing::Chunks(BODY_BYTES_MAX));
+        let passed = screen.pass(&mut bytes[head.len()..]);
+        assert_eq!((passed == body.len(), screen.is_broken()), (passes, !passes), "{body:?}");
+    }
+}
+
+#[test]
+fn a_head_that_was_not_looked_at_is_doubted() {
+    let mut screen = Screen::new(HEAD_BYTES_MAX, true);
+    let mut bytes = b"P / HTTP/1.1\r\n\r\nG / HTTP/1.1\r\n\r\n".to_vec();
+    let passed = screen.pass(&mut bytes);
+    // hyper asks for more of what is complete.
+    screen.pass(&mut bytes[passed..]);
+    assert!(screen.parsed(Framing::Length(0)).doubt.is_some());
+    assert!(screen.parsed(Framing::Length(0)).doubt.is_some());
+}

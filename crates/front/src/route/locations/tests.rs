@@ -349,3 +349,34 @@ fn explained() {
     assert_eq!(said.answer, "the file /site/secret/open/b.txt");
     assert_eq!(of("/%zz").path, None);
 }
+
+#[test]
+fn scripts_have_the_runner_of_the_first_table_that_names_one() {
+    let by = |port: u16| Some(Upstream::Tcp(([127, 0, 0, 1], port).into()));
+    let site = site(vec![
+        Location { index: Some(vec!["none.php".to_owned()]), ..on(&["/docs/*"]) },
+        Location { fastcgi_pass: by(1), ..on(&["/uploads/dir/*"]) },
+        Location { fastcgi_pass: by(2), hosts: vec!["old.example".to_owned()], ..on(&["/*"]) },
+        Location { fastcgi_pass: by(3), ..on(&["/uploads/*"]) },
+    ]);
+    let tree = Tree::new(TREE);
+    for (host, path, expected) in [
+        ("", "/", None),
+        ("old.example", "/", Some(2)),
+        ("old.example", "/none/of/them", Some(2)),
+        ("", "/uploads/dir/index.php/a", Some(1)),
+        ("old.example", "/uploads/%64ir/index.php", Some(1)),
+        ("", "/uploads/public/run.php", Some(3)),
+        ("", "/docs/missing", None),
+    ] {
+        let Route::Script(script) = site.route(&tree, host.as_bytes(), path.as_bytes()).route
+        else {
+            panic!("{path}: a script");
+        };
+        let found = script.pass.as_ref().map(|pass| match &pass.upstream {
+            Upstream::Tcp(address) => address.port(),
+            Upstream::Unix(path) => panic!("{path:?}"),
+        });
+        assert_eq!(found, expected, "{host}{path}");
+    }
+}

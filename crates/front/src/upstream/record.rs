@@ -1,4 +1,4 @@
-//! parse, deliver: the records of FastCGI 1.0, as bytes and back. Pure.
+//! The records of FastCGI 1.0, as bytes and back: of web servers in front, and of php-fpm behind. Pure.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
@@ -7,24 +7,24 @@ const VERSION: u8 = 1;
 /// Bytes in front of each record's content.
 const HEADER_BYTES: usize = 8;
 /// Most bytes of one record's content.
-pub(super) const CONTENT_BYTES_MAX: usize = 65_535;
+pub(crate) const CONTENT_BYTES_MAX: usize = 65_535;
 /// An id that is no request's: the record is about the connection.
-pub(super) const NO_REQUEST: u16 = 0;
+pub(crate) const NO_REQUEST: u16 = 0;
 
-pub(super) const BEGIN_REQUEST: u8 = 1;
-pub(super) const ABORT_REQUEST: u8 = 2;
-pub(super) const END_REQUEST: u8 = 3;
-pub(super) const PARAMS: u8 = 4;
-pub(super) const STDIN: u8 = 5;
-pub(super) const STDOUT: u8 = 6;
-pub(super) const STDERR: u8 = 7;
-pub(super) const GET_VALUES: u8 = 9;
-pub(super) const GET_VALUES_RESULT: u8 = 10;
-pub(super) const UNKNOWN_TYPE: u8 = 11;
+pub(crate) const BEGIN_REQUEST: u8 = 1;
+pub(crate) const ABORT_REQUEST: u8 = 2;
+pub(crate) const END_REQUEST: u8 = 3;
+pub(crate) const PARAMS: u8 = 4;
+pub(crate) const STDIN: u8 = 5;
+pub(crate) const STDOUT: u8 = 6;
+pub(crate) const STDERR: u8 = 7;
+pub(crate) const GET_VALUES: u8 = 9;
+pub(crate) const GET_VALUES_RESULT: u8 = 10;
+pub(crate) const UNKNOWN_TYPE: u8 = 11;
 
 /// How a request ended, by the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(crate) enum Ended {
     Complete = 0,
     CannotMultiplex = 1,
     UnknownRole = 3,
@@ -32,18 +32,18 @@ pub(super) enum Ended {
 
 /// One record, without its padding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Record {
-    pub(super) kind: u8,
-    pub(super) id: u16,
-    pub(super) content: Bytes,
+pub(crate) struct Record {
+    pub(crate) kind: u8,
+    pub(crate) id: u16,
+    pub(crate) content: Bytes,
 }
 
 /// The bytes are no records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct WrongVersion;
+pub(crate) struct WrongVersion;
 
 /// Takes the first record out of `bytes`; `None`: not all of it is there. Its content is not copied.
-pub(super) fn take(bytes: &mut BytesMut) -> Result<Option<Record>, WrongVersion> {
+pub(crate) fn take(bytes: &mut BytesMut) -> Result<Option<Record>, WrongVersion> {
     let [version, kind, id @ ..] = bytes.chunk() else {
         return if bytes.first().is_some_and(|b| *b != VERSION) {
             Err(WrongVersion)
@@ -68,7 +68,7 @@ pub(super) fn take(bytes: &mut BytesMut) -> Result<Option<Record>, WrongVersion>
 }
 
 /// Appends the header of a record with so many bytes of content, which follow without padding.
-pub(super) fn put_header(out: &mut BytesMut, kind: u8, id: u16, length: u16) {
+pub(crate) fn put_header(out: &mut BytesMut, kind: u8, id: u16, length: u16) {
     out.put_u8(VERSION);
     out.put_u8(kind);
     out.put_u16(id);
@@ -77,7 +77,7 @@ pub(super) fn put_header(out: &mut BytesMut, kind: u8, id: u16, length: u16) {
 }
 
 /// Appends records of a stream that carry `bytes`; none, if there are none.
-pub(super) fn put_stream(out: &mut BytesMut, kind: u8, id: u16, bytes: &[u8]) {
+pub(crate) fn put_stream(out: &mut BytesMut, kind: u8, id: u16, bytes: &[u8]) {
     for piece in bytes.chunks(CONTENT_BYTES_MAX) {
         put_header(out, kind, id, piece.len() as u16);
         out.put_slice(piece);
@@ -85,20 +85,20 @@ pub(super) fn put_stream(out: &mut BytesMut, kind: u8, id: u16, bytes: &[u8]) {
 }
 
 /// Appends the record that ends a request.
-pub(super) fn put_end(out: &mut BytesMut, id: u16, ended: Ended) {
+pub(crate) fn put_end(out: &mut BytesMut, id: u16, ended: Ended) {
     put_header(out, END_REQUEST, id, 8);
     out.put_u32(0);
     out.put_u32((ended as u32) << 24);
 }
 
 /// Appends the answer to a record about the connection that nobody knows.
-pub(super) fn put_unknown(out: &mut BytesMut, kind: u8) {
+pub(crate) fn put_unknown(out: &mut BytesMut, kind: u8) {
     put_header(out, UNKNOWN_TYPE, NO_REQUEST, 8);
     out.put_u64(u64::from(kind) << 56);
 }
 
 /// Appends a name and its value, as parameters have them.
-pub(super) fn put_pair(out: &mut BytesMut, name: &[u8], value: &[u8]) {
+pub(crate) fn put_pair(out: &mut BytesMut, name: &[u8], value: &[u8]) {
     for bytes in [name, value] {
         match u8::try_from(bytes.len()) {
             Ok(length) if length < 0x80 => out.put_u8(length),
@@ -111,7 +111,7 @@ pub(super) fn put_pair(out: &mut BytesMut, name: &[u8], value: &[u8]) {
 
 /// Why parameters are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unpaired {
+pub(crate) enum Unpaired {
     /// A length that leads beyond the end.
     Broken,
     /// More of them than there may be.
@@ -119,7 +119,7 @@ pub(super) enum Unpaired {
 }
 
 /// Names and values; none is copied. Those without a name are left out.
-pub(super) fn pairs(mut bytes: Bytes, count_max: usize) -> Result<Vec<(Bytes, Bytes)>, Unpaired> {
+pub(crate) fn pairs(mut bytes: Bytes, count_max: usize) -> Result<Vec<(Bytes, Bytes)>, Unpaired> {
     let mut pairs = Vec::new();
     while !bytes.is_empty() {
         let name = length(&mut bytes)?;

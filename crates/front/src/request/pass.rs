@@ -1,0 +1,324 @@
+//! submit … deliver: a script that the php-fpm of a location runs, told as nginx tells it.
+//!
+//! What PHP is told is what a worker would be: the head that is encoded for one is read again. Answers mean what they mean to
+//! nginx: `Status` is the status, `Location` alone is 302, a body ends with the length that was declared.
+
+use super::context::{RequestContext, ScriptRequest};
+use super::upload::{Pieces, Upload};
+use crate::answer::body::AnswerBody;
+use crate::answer::error_page::Failure;
+use crate::answer::worker::read_lines;
+use crate::exchange::BodyFailure;
+use crate::route::locations::Pass;
+use crate::route::site::Script;
+use crate::route::target::Target;
+use crate::runtime::trouble::Trouble;
+use crate::upstream::{self, Answering, Broken, Head, Terms};
+use bytes::BytesMut;
+use http::request::Parts;
+use http::{HeaderMap, Method, Response, StatusCode, header};
+use samovar_ring::request::{FLAG_FASTCGI, FLAG_HTTPS, RequestHead, decode, decode_variables};
+use std::borrow::Cow;
+use std::future::poll_fn;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// How often a request is sent: once more, where php-fpm had closed the kept connection that it went over.
+const ATTEMPTS_MAX: u32 = 2;
+/// By these a web server may set any PHP setting, `auto_prepend_file` among them.
+const STEERING: [&[u8]; 2] = [b"PHP_VALUE", b"PHP_ADMIN_VALUE"];
+
+/// Name and value of a FastCGI parameter.
+type Param<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
+
+/// Has php-fpm run it.
+pub(super) async fn run(
+    context: &RequestContext<'_>,
+    parts: &Parts,
+    script: &Script,
+    pass: &Pass,
+    upload: Upload,
+) -> Result<Response<AnswerBody>, Failure> {
+    let shared = context.shared();
+    let request = ScriptRequest { context: *context, parts, script };
+    let mut encoded = Vec::new();
+    request.encode(upload.bytes(), &mut encoded).map_err(|_| Failure::HeadTooLarge)?;
+    shared.counters.passes.add(1);
+    let may_run_twice = is_safe(&parts.method) && matches!(upload, Upload::None);
+    let mut upload = Some(upload);
+    for attempt in 1..=ATTEMPTS_MAX {
+        let may_be_kept = may_run_twice && attempt == 1;
+        let settings = &context.setup.settings.fastcgi;
+        let link = shared.upstreams.connect(&pass.upstream, settings, may_be_kept).await;
+        let link = link.map_err(|(trouble, error)| {
+            let error = error.map(|error| error.to_string());
+            report(&request, pass, trouble, error.as_deref())
+        })?;
+        let begun = params(&request, pass, &encoded, link.keeps()).ok_or(Failure::Internal)?;
+        let pieces = Pieces::new(shared, upload.take().unwrap_or(Upload::None));
+        let answering = upstream::talk(link, begun, pieces, terms(&request, pass));
+        match poll_fn(|cx| answering.poll_head(cx)).await {
+            Ok(Head(lines)) => {
+                let is_head = parts.method == Method::HEAD;
+                let response = respond(&request, answering, &lines, is_head);
+                return response.ok_or_else(|| report(&request, pass, Trouble::Garbage, None));
+            }
+            Err(Broken::Stale) if attempt < ATTEMPTS_MAX => {}
+            Err(Broken::Stale) => return Err(report(&request, pass, Trouble::Closed, None)),
+            Err(Broken::Trouble(trouble)) => return Err(report(&request, pass, trouble, None)),
+            Err(Broken::Body(BodyFailure::TooLarge)) => return Err(Failure::BodyTooLarge),
+            Err(Broken::Body(BodyFailure::Timeout)) => return Err(Failure::BodyTimeout),
+            Err(Broken::Body(BodyFailure::Incomplete)) => return Err(Failure::BadBody),
+        }
+    }
+    Err(Failure::Internal)
+}
+
+fn is_safe(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+fn terms(request: &ScriptRequest<'_>, pass: &Pass) -> Terms {
+    let settings = &request.context.setup.settings;
+    let (timeouts, path) = (&settings.timeouts, request.script.terms.time);
+    let waiting = settings.limits.answer_memory_bytes_max;
+    Terms {
+        answer: path.map_or(timeouts.answer, |_| Duration::ZERO),
+        whole: path.unwrap_or(timeouts.request),
+        after: timeouts.after,
+        waiting_bytes_max: usize::try_from(waiting).unwrap_or(usize::MAX).max(1),
+        upstream: pass.upstream.clone(),
+        request_id: request.context.id.to_str().unwrap_or_default().to_owned(),
+    }
+}
+
+/// Counts what was wrong, and says so in the log.
+fn report(
+    request: &ScriptRequest<'_>,
+    pass: &Pass,
+    trouble: Trouble,
+    error: Option<&str>,
+) -> Failure {
+    let shared = request.shared();
+    shared.counters.pass_troubles[trouble as usize].add(1);
+    if let Some(suppressed) = shared.warnings.pass[trouble as usize].pass() {
+        let (what, hint) = trouble.words();
+        tracing::warn!(
+            upstream = %pass.upstream,
+            uri = %Target::of(request.parts).whole.escape_ascii(),
+            request_id = request.context.id.to_str().unwrap_or_default(),
+            error,
+            suppressed,
+            "php-fpm did not answer: {what}\nhint: {hint}"
+        );
+    }
+    Failure::Passed(trouble)
+}
+
+/// The response; `None`: the head is none.
+fn respond(
+    request: &ScriptRequest<'_>,
+    answering: Answering,
+    lines: &bytes::Bytes,
+    is_head: bool,
+) -> Option<Response<AnswerBody>> {
+    let mut headers = HeaderMap::new();
+    let shared = request.shared();
+    let length = read_lines(lines, lines.len(), &mut headers, |name| shared.report_dropped(name));
+    let status = status(lines, &headers)?;
+    let is_bodiless = is_head || matches!(status.as_u16(), 204 | 304);
+    if let Some(length) = length.filter(|_| is_head || !is_bodiless) {
+        headers.insert(header::CONTENT_LENGTH, length.into());
+    }
+    let body = if is_bodiless || length == Some(0) {
+        answering.let_go();
+        AnswerBody::empty()
+    } else {
+        AnswerBody::passed(answering, length)
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    Some(response)
+}
+
+/// As nginx finds it: the first `Status`, else 302 with a `Location`, else 200.
+fn status(lines: &[u8], headers: &HeaderMap) -> Option<StatusCode> {
+    let told = lines.split(|byte| *byte == b'\n').find_map(|line| {
+        let (name, value) = line.split_at_checked(b"status:".len())?;
+        name.eq_ignore_ascii_case(b"status:").then(|| value.trim_ascii())
+    });
+    let Some(told) = told else {
+        let is_elsewhere = headers.contains_key(header::LOCATION);
+        return Some(if is_elsewhere { StatusCode::FOUND } else { StatusCode::OK });
+    };
+    let (code, rest) = told.split_at_checked(3)?;
+    let is_whole = rest.first().is_none_or(|byte| *byte == b' ');
+    let status = StatusCode::from_bytes(code).ok().filter(|_| is_whole)?;
+    (!status.is_informational()).then_some(status)
+}
+
+/// BEGIN and parameters. `None`: the head that was encoded cannot be read.
+fn params(
+    request: &ScriptRequest<'_>,
+    pass: &Pass,
+    encoded: &[u8],
+    keeps: bool,
+) -> Option<BytesMut> {
+    let (head, headers) = decode(encoded)?;
+    let variables = decode_variables(encoded)?;
+    let mut params: Vec<Param<'_>> = Vec::with_capacity(headers.len() + variables.len() + 24);
+    if head.flags & FLAG_FASTCGI == 0 {
+        let software = &request.context.setup.settings.server_software;
+        own(&head, software.as_bytes(), &mut params);
+    }
+    for (name, value) in variables {
+        if !STEERING.contains(&name) {
+            put(&mut params, name, value);
+        }
+    }
+    // What a web server has told of these is of what it knew.
+    let length = head.content_length.map_or_else(String::new, |length| length.to_string());
+    put(&mut params, b"CONTENT_LENGTH", length.into_bytes());
+    put(&mut params, b"SCRIPT_NAME", head.script_name);
+    put(&mut params, b"PATH_INFO", head.path_info);
+    put(&mut params, b"SCRIPT_FILENAME", head.script_filename);
+    if let Some(root) = &pass.root {
+        let root = root.as_os_str().as_bytes();
+        let below = below(request, head.script_filename);
+        put(&mut params, b"SCRIPT_FILENAME", [root, below].concat());
+        put(&mut params, b"DOCUMENT_ROOT", root);
+    }
+    for (name, value) in headers {
+        let upper = |b: &u8| if *b == b'-' { b'_' } else { b.to_ascii_uppercase() };
+        let name: Vec<u8> = b"HTTP_".iter().copied().chain(name.iter().map(upper)).collect();
+        params.push((name.into(), value.into()));
+    }
+    Some(upstream::begin(keeps, params.iter().map(|(name, value)| (&name[..], &value[..]))))
+}
+
+/// nginx's `fastcgi_params`, and the request's id.
+fn own<'a>(head: &RequestHead<'a>, software: &'a [u8], params: &mut Vec<Param<'a>>) {
+    let is_https = head.flags & FLAG_HTTPS != 0;
+    let scheme: &[u8] = if is_https { b"https" } else { b"http" };
+    for (name, value) in [
+        (&b"QUERY_STRING"[..], head.query),
+        (b"REQUEST_METHOD", head.method),
+        (b"CONTENT_TYPE", head.content_type.unwrap_or_default()),
+        (b"REQUEST_URI", head.target),
+        (b"DOCUMENT_URI", head.document_uri),
+        (b"DOCUMENT_ROOT", head.document_root),
+        (b"SERVER_PROTOCOL", head.protocol),
+        (b"REQUEST_SCHEME", scheme),
+        (b"GATEWAY_INTERFACE", b"CGI/1.1"),
+        (b"SERVER_SOFTWARE", software),
+        (b"REMOTE_ADDR", head.remote_addr),
+        (b"SERVER_ADDR", head.server_addr),
+        (b"SERVER_NAME", head.server_name),
+        (b"REDIRECT_STATUS", b"200"),
+        (b"REQUEST_ID", head.request_id),
+    ] {
+        put(params, name, value);
+    }
+    put(params, b"REMOTE_USER", head.authorization.and_then(user).unwrap_or_default());
+    put(params, b"REMOTE_PORT", head.remote_port.to_string().into_bytes());
+    put(params, b"SERVER_PORT", head.server_port.to_string().into_bytes());
+    if is_https {
+        put(params, b"HTTPS", &b"on"[..]);
+    }
+}
+
+/// Who says to be asking, by Basic authentication; nobody has looked at the password.
+fn user(authorization: &[u8]) -> Option<Vec<u8>> {
+    let (scheme, told) = authorization.split_at_checked(b"Basic ".len())?;
+    let told = told.trim_ascii().split(|byte| *byte == b'=').next()?;
+    if !scheme.eq_ignore_ascii_case(b"Basic ") {
+        return None;
+    }
+    let (mut bits, mut count, mut out) = (0u32, 0, Vec::with_capacity(told.len()));
+    for byte in told {
+        let six = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        (bits, count) = (bits << 6 | u32::from(six), count + 6);
+        if count >= 8 {
+            count -= 8;
+            out.push((bits >> count) as u8);
+        }
+    }
+    let colon = out.iter().position(|byte| *byte == b':')?;
+    out.truncate(colon);
+    Some(out)
+}
+
+/// Adds a parameter, or changes it.
+fn put<'a>(params: &mut Vec<Param<'a>>, name: &'a [u8], value: impl Into<Cow<'a, [u8]>>) {
+    let value = value.into();
+    match params.iter_mut().find(|(known, _)| known[..] == *name) {
+        Some((_, old)) => *old = value,
+        None => params.push((name.into(), value)),
+    }
+}
+
+/// The part of a script's file name behind the folder that it lies in: an alias's, or the document root.
+fn below<'a>(request: &ScriptRequest<'_>, filename: &'a [u8]) -> &'a [u8] {
+    let site = &request.context.setup.site;
+    let folders = site.folders.iter().map(|folder| &*folder.path).chain([&*site.root]);
+    let of = |folder: &Path| {
+        let folder = folder.as_os_str().as_bytes();
+        let rest = filename.strip_prefix(folder.strip_suffix(b"/").unwrap_or(folder))?;
+        rest.starts_with(b"/").then_some(rest)
+    };
+    // Of nested folders the deepest.
+    folders.filter_map(of).min_by_key(|rest| rest.len()).unwrap_or(filename)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_say_their_names() {
+        for (authorization, expected) in [
+            ("Basic dTpw", Some("u")),
+            ("basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", Some("Aladdin")),
+            ("Basic Og==", Some("")),
+            ("Basic dQ==", None),
+            ("Basic d*pw", None),
+            ("Bearer dTpw", None),
+            ("Basic", None),
+        ] {
+            let found = user(authorization.as_bytes());
+            assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{authorization}");
+        }
+    }
+
+    #[test]
+    fn the_status_is_what_nginx_says() {
+        let mut elsewhere = HeaderMap::new();
+        elsewhere.insert(header::LOCATION, http::HeaderValue::from_static("/a"));
+        for (lines, is_elsewhere, expected) in [
+            ("A: b\r\n", false, Some(200)),
+            ("A: b\r\n", true, Some(302)),
+            ("Status: 404 Not Found\r\n", false, Some(404)),
+            ("status:404\n", true, Some(404)),
+            ("X-Status: 404\nStatus: 201 Created\n", false, Some(201)),
+            ("Status: 599 Odd\n", false, Some(599)),
+            ("Status: \n", false, None),
+            ("Status: 4040\n", false, None),
+            ("Status: OK\n", false, None),
+            ("Status: 100 Continue\n", false, None),
+            ("Status: 099\n", false, None),
+        ] {
+            let headers = if is_elsewhere { elsewhere.clone() } else { HeaderMap::new() };
+            let found = status(lines.as_bytes(), &headers).map(|status| status.as_u16());
+            assert_eq!(found, expected, "{lines:?}");
+        }
+    }
+}
