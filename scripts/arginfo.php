@@ -17,9 +17,12 @@ declare(strict_types=1);
 
 namespace Samovar\Arginfo;
 
-const STUBS = ['samovar.php', 'shared.php', 'tasks.php', 'frankenphp.php', 'pinba.php'];
-/** Whose functions and constants are in a table of their own: they are left out where an extension has them. */
-const APART = 'pinba';
+const STUBS = ['samovar.php', 'shared.php', 'tasks.php', 'frankenphp.php', 'pinba.php', 'apcu.php'];
+/**
+ * Whose functions and constants are in tables of their own, as they are left out where an extension has them: what the
+ * functions' names begin with, and what the constants' do.
+ */
+const APART = ['pinba' => 'pinba', 'apcu' => 'apc'];
 const OUTPUT = __DIR__ . '/../crates/worker/csrc/functions/arginfo';
 
 /** The engine's name of a built-in type, as a code (IS_LONG) and as a bit of a mask (MAY_BE_LONG). */
@@ -81,7 +84,7 @@ function default_value(\ReflectionParameter $parameter): string
 
 function parameter(\ReflectionParameter $parameter): string
 {
-    if ($parameter->isVariadic() || $parameter->isPassedByReference()) {
+    if ($parameter->isVariadic() || $parameter->isPassedByReference() && $parameter->hasType()) {
         throw new \LogicException("scripts/arginfo.php knows no such parameter: \${$parameter->getName()}");
     }
     $type = $parameter->getType();
@@ -91,7 +94,7 @@ function parameter(\ReflectionParameter $parameter): string
     $default = $has_default ? ', ' . default_value($parameter) : '';
 
     return match (true) {
-        $type === null => "ZEND_ARG_INFO$suffix(0, $name$default)",
+        $type === null => "ZEND_ARG_INFO$suffix(" . (int) $parameter->isPassedByReference() . ", $name$default)",
         $type instanceof \ReflectionUnionType =>
             "ZEND_ARG_TYPE_MASK(0, $name, " . mask($type) . ', ' . ($has_default ? default_value($parameter) : 'NULL') . ')',
         $type instanceof \ReflectionNamedType =>
@@ -256,13 +259,15 @@ function headers(): array
         array_map(fn (string $name): \ReflectionFunction => new \ReflectionFunction($name), get_defined_functions()['user']),
         fn (\ReflectionFunction $function): bool => $function->getNamespaceName() !== __NAMESPACE__,
     );
-    $is_apart = fn (string $name): bool => str_starts_with(strtolower($name), APART . '_');
-    $apart = array_filter($ours, fn (\ReflectionFunction $function): bool => $is_apart($function->getName()));
-    $headers = [
-        'prototypes.h' => prototypes_header($ours),
-        'functions.h' => functions_header(array_diff_key($ours, $apart), 'functions', 'samovar_functions'),
-        APART . '_functions.h' => functions_header($apart, APART . '_functions', 'samovar_' . APART . '_functions'),
-    ];
+    $begins = fn (string $name, string $with): bool => str_starts_with(strtolower($name), "{$with}_");
+    $headers = ['prototypes.h' => prototypes_header($ours)];
+    foreach (APART as $extension => $_) {
+        $apart = array_filter($ours, fn (\ReflectionFunction $one): bool => $begins($one->getName(), $extension));
+        $ours = array_diff_key($ours, $apart);
+        $headers["{$extension}_functions.h"] =
+            functions_header($apart, "{$extension}_functions", "samovar_{$extension}_functions");
+    }
+    $headers['functions.h'] = functions_header($ours, 'functions', 'samovar_functions');
     foreach (array_diff(get_declared_classes(), $classes) as $name) {
         $class = new \ReflectionClass($name);
         if (own_methods($class) !== []) {
@@ -270,10 +275,14 @@ function headers(): array
         }
     }
     $added = array_diff_key(get_defined_constants(), $constants);
-    $apart = array_filter($added, $is_apart, ARRAY_FILTER_USE_KEY);
     $macro = 'SAMOVAR_REGISTER_CONSTANTS';
-    $headers['constants.h'] = constants_header(array_diff_key($added, $apart), 'constants', $macro);
-    $headers[APART . '_constants.h'] = constants_header($apart, APART . '_constants', "{$macro}_OF_" . strtoupper(APART));
+    foreach (APART as $extension => $prefix) {
+        $apart = array_filter($added, fn (string $name): bool => $begins($name, $prefix), ARRAY_FILTER_USE_KEY);
+        $added = array_diff_key($added, $apart);
+        $headers["{$extension}_constants.h"] =
+            constants_header($apart, "{$extension}_constants", "{$macro}_OF_" . strtoupper($extension));
+    }
+    $headers['constants.h'] = constants_header($added, 'constants', $macro);
 
     return $headers;
 }

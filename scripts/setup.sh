@@ -35,7 +35,7 @@ if [ ${#missing[@]} -gt 0 ]; then
     $sudo env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
     # Their packages load these into every PHP: one is slow, the others are for some tests alone. Whoever had one before keeps
     # it as it is.
-    for extension in dba ldap memcached mongodb msgpack pinba snmp ssh2 xdebug; do
+    for extension in apcu dba ldap memcached mongodb msgpack pinba snmp ssh2 xdebug; do
         if [[ " ${missing[*]} " == *" $php-$extension "* ]]; then
             $sudo phpdismod -v "${php#php}" "$extension" >&2
         fi

@@ -14,7 +14,8 @@ final class Pool
 
     /** @var list<array{mixed, int, float}> idle ones: the object, its uses, since when */
     private array $free = [];
-    private int $used = 0;
+    /** @var list<array{mixed, int}> used ones: the object, its uses before */
+    private array $used = [];
     private int $made = 0;
     /** @var callable(): mixed */
     private $make;
@@ -45,18 +46,37 @@ final class Pool
 
     public function use(callable $work): mixed
     {
-        [$object, $uses] = $this->take();
-        $this->used++;
+        $object = $this->take();
+        $isSound = false;
         try {
             $result = $work($object);
-            $uses++;
-            if ($this->maxUses === 0 || $uses < $this->maxUses) {
-                $this->free[] = [$object, $uses, microtime(true)];
-            }
+            $isSound = true;
 
             return $result;
         } finally {
-            $this->used--;
+            if ($this->place($object) !== null) {
+                $this->giveBack($object, $isSound);
+            }
+        }
+    }
+
+    public function take(): mixed
+    {
+        [$object, $uses] = $this->find();
+        $this->used[] = [$object, $uses];
+
+        return $object;
+    }
+
+    public function giveBack(mixed $object, bool $sound = true): void
+    {
+        $place = $this->place($object) ?? throw new \ValueError(
+            'Samovar\Pool::giveBack(): Argument #1 ($object) must be what take() has returned, and is given back once',
+        );
+        $uses = $this->used[$place][1] + 1;
+        array_splice($this->used, $place, 1);
+        if ($sound && ($this->maxUses === 0 || $uses < $this->maxUses)) {
+            $this->free[] = [$object, $uses, microtime(true)];
         }
     }
 
@@ -65,18 +85,30 @@ final class Pool
     {
         $idle = \count($this->free);
 
-        return ['size' => $this->size, 'idle' => $idle, 'used' => $this->used, 'made' => $this->made];
+        return ['size' => $this->size, 'idle' => $idle, 'used' => \count($this->used), 'made' => $this->made];
+    }
+
+    /** Where among the used ones it is; null: it is none of them. */
+    private function place(mixed $object): ?int
+    {
+        foreach ($this->used as $place => [$used]) {
+            if ($used === $object) {
+                return $place;
+            }
+        }
+
+        return null;
     }
 
     /** @return array{mixed, int} an object and its uses */
-    private function take(): array
+    private function find(): array
     {
         while ([$object, $uses, $since] = array_pop($this->free)) {
             if (microtime(true) - $since <= $this->idle && $this->answers($object)) {
                 return [$object, $uses];
             }
         }
-        if ($this->used >= $this->size) {
+        if (\count($this->used) >= $this->size) {
             throw new TimeoutException('No object of the pool has become free in time');
         }
         $object = ($this->make)();

@@ -20,6 +20,12 @@ final class Task
     {
     }
 
+    /** Null: what runs here runs as without tasks. */
+    public static function current(): ?self
+    {
+        return null;
+    }
+
     /** @internal for Samovar\async() */
     public static function run(callable $work): self
     {

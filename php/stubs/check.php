@@ -3,16 +3,16 @@
 /*
  * Compares the stubs beside it with the server it runs in, by reflection; prints "ok" or the differences.
  *
- *   samovar serve php/stubs/check.php
+ *   samovar serve php/stubs/check.php --compat apcu
  *
- * What the server has is asked of its module, so that a function or class without a stub is found as well.
+ * What the server has is asked of its modules, so that a function or class without a stub is found as well.
  */
 
 declare(strict_types=1);
 
 namespace Samovar\Stubs;
 
-const EXTENSION = 'samovar';
+const EXTENSIONS = ['samovar', 'apcu'];
 /** The stubs are loaded below this namespace, beside the functions and classes that they describe. */
 const DESCRIBED = 'Described';
 
@@ -66,10 +66,10 @@ function lines(\ReflectionClass $class): array
     return $lines;
 }
 
-/** @return list<string> what the server's module has */
-function loaded(): array
+/** @return list<string> what a module of the server's has */
+function loaded(string $extension): array
 {
-    $module = new \ReflectionExtension(EXTENSION);
+    $module = new \ReflectionExtension($extension);
     $lines = array_map(signature(...), array_values($module->getFunctions()));
     foreach ($module->getConstants() as $name => $value) {
         $lines[] = "const $name = " . json_encode($value);
@@ -110,8 +110,8 @@ function listed(string $title, array $lines): string
     return $lines === [] ? '' : "$title:\n  " . implode("\n  ", $lines) . "\n";
 }
 
-$loaded = loaded();
-$files = ['samovar.php', 'shared.php', 'tasks.php', 'frankenphp.php', 'pinba.php'];
+$loaded = array_merge(...array_map(loaded(...), EXTENSIONS));
+$files = ['samovar.php', 'shared.php', 'tasks.php', 'frankenphp.php', 'pinba.php', 'apcu.php'];
 $described = array_merge(...array_map(fn (string $file): array => described(__DIR__ . "/$file"), $files));
 $differences = listed('only in the server', array_diff($loaded, $described))
     . listed('only in the stubs', array_diff($described, $loaded));

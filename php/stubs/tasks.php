@@ -74,6 +74,11 @@ namespace Samovar {
         {
         }
 
+        /** The task whose code this is; null in code that is none's. */
+        public static function current(): ?Task
+        {
+        }
+
         /**
          * What it returns, when it has; an exception that has left it is thrown.
          *
@@ -170,6 +175,25 @@ namespace Samovar {
          * @throws TimeoutException when none is free in time
          */
         public function use(callable $work): mixed
+        {
+        }
+
+        /**
+         * One that nobody else uses until it is given back: for work that does not fit into a function, such as a
+         * transaction. One that is never given back is never used again.
+         *
+         * @throws TimeoutException when none is free in time
+         */
+        public function take(): mixed
+        {
+        }
+
+        /**
+         * Gives back what take() has returned, or has it dropped: false, when nobody knows what state it is in.
+         *
+         * @throws \ValueError when it is not one that is taken
+         */
+        public function giveBack(mixed $object, bool $sound = true): void
         {
         }
 

@@ -15,6 +15,7 @@ declare(strict_types=1);
         $debian = [
             'Psr/Http/Message/autoload.php',
             'Psr/Http/Message/factory-autoload.php',
+            'Doctrine/DBAL/autoload.php',
             'Symfony/Component/HttpKernel/autoload.php',
             'Symfony/Component/Console/autoload.php',
             'Symfony/Component/Process/autoload.php',

@@ -14,6 +14,8 @@ mod names;
 mod odd;
 #[path = "parallel/peers.rs"]
 mod peers;
+#[path = "parallel/pooled.rs"]
+mod pooled;
 #[path = "parallel/pools.rs"]
 mod pools;
 #[path = "parallel/rules.rs"]

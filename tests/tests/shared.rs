@@ -1,5 +1,7 @@
 //! What workers share beside requests: the same in all models, whole whoever is killed, there after a reload.
 
+#[path = "shared/apcu.rs"]
+mod apcu;
 #[path = "shared/breaker.rs"]
 mod breaker;
 #[path = "shared/published.rs"]

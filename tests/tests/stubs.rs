@@ -5,7 +5,8 @@ use std::process::Command;
 
 #[test]
 fn the_stubs_describe_what_is_loaded() {
-    let server = Server::at(workspace().join("php/stubs/check.php")).start();
+    let server =
+        Server::at(workspace().join("php/stubs/check.php")).args(["--compat", "apcu"]).start();
     let answer = server.get("/");
     assert_eq!((answer.status, answer.text().as_str()), (200, "ok"), "{}", server.log());
 }

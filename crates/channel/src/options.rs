@@ -55,6 +55,8 @@ pub struct WorkerOptions {
     pub traces: bool,
     /// The front controller is told to be a worker script for `FrankenPHP`; otherwise its text says so or not.
     pub frankenphp: bool,
+    /// Size of the cache behind `apcu_fetch()` and its like, bytes; 0: there are none.
+    pub apcu_bytes: u64,
     /// php.ini instead of the built-in one.
     #[serde(with = "lossless")]
     pub php_ini: Option<PathBuf>,
@@ -99,6 +101,7 @@ impl WorkerOptions {
             census: None,
             traces: false,
             frankenphp: false,
+            apcu_bytes: 0,
             php_ini: None,
             define: BTreeMap::new(),
             sapi_name: "fpm-fcgi".to_owned(),

@@ -2,6 +2,7 @@
 //! for each key.
 
 mod makers;
+mod noted;
 mod store;
 
 use crate::client::Client;
@@ -9,9 +10,12 @@ use crate::directory::{Entry, Kind, OpenError, Wanted};
 use crate::lock::Busy;
 use crate::os;
 use makers::{MAKERS_WORDS, Makers, Turn};
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use store::{Found, Room, Store, Stored, Times};
+
+pub use noted::{Noted, NotedFigures};
 
 /// Smallest cache, bytes.
 pub const CACHE_BYTES_MIN: usize = 64 << 10;
@@ -101,7 +105,11 @@ pub struct Life {
 pub struct Cache {
     object: u32,
     is: Room,
+    /// How long a key may be.
+    keys: RangeInclusive<usize>,
     value: Vec<u8>,
+    /// That of the value which a walk has come to.
+    key: Vec<u8>,
 }
 
 fn now_ns() -> u64 {
@@ -118,7 +126,8 @@ impl Cache {
         let words = bytes / 8;
         let wanted = Wanted { kind: Kind::Cache, name, definition: &definition, words };
         let object = client.open(&wanted)?;
-        Ok(Cache { object, is: room(bytes), value: Vec::new() })
+        let keys = 1..=CACHE_KEY_BYTES_MAX;
+        Ok(Cache { object, is: room(bytes), keys, value: Vec::new(), key: Vec::new() })
     }
 
     /// The number of the object behind it.
@@ -136,17 +145,22 @@ impl Cache {
         self.is.item_bytes_max()
     }
 
+    fn check(&self, key: &[u8]) -> Result<(), CacheError> {
+        let is_key = self.keys.contains(&key.len());
+        if is_key { Ok(()) } else { Err(CacheError::Key(key.len())) }
+    }
+
     /// Finds a value.
     pub fn get(&mut self, client: &Client, key: &[u8]) -> Result<Look, CacheError> {
-        check(key)?;
+        self.check(key)?;
         let Some((_, store)) = parts(client, self.object, self.is) else {
             return Ok(Look::Missing);
         };
-        let found = store.read(client.hash(key), key, &mut self.value);
+        let found = store.read(client.hash(key), key, true, &mut self.value);
         let now = now_ns();
         let look = match found {
-            Some(Found { kind, times }) if now < times.fresh_until => Look::Fresh(kind),
-            Some(Found { kind, times }) if now < times.stale_until => Look::Stale(kind),
+            Some(Found { kind, times, .. }) if now < times.fresh_until => Look::Fresh(kind),
+            Some(Found { kind, times, .. }) if now < times.stale_until => Look::Stale(kind),
             _ => Look::Missing,
         };
         count(client, self.object, if matches!(look, Look::Fresh(_)) { HITS } else { MISSES });
@@ -220,7 +234,7 @@ impl Cache {
         now: u64,
         change: impl FnOnce(Option<Found>, &mut Vec<u8>) -> (Option<(u8, Times)>, R),
     ) -> Result<Option<R>, CacheError> {
-        check(key)?;
+        self.check(key)?;
         let (_, store) = parts(client, self.object, self.is).ok_or(CacheError::Busy)?;
         let (me, hash) = (client.me(self.object), client.hash(key));
         let (stored, goes, result) =
@@ -238,7 +252,7 @@ impl Cache {
 
     /// Takes a value out; false: there is none.
     pub fn delete(&mut self, client: &Client, key: &[u8]) -> Result<bool, CacheError> {
-        check(key)?;
+        self.check(key)?;
         let (_, store) = parts(client, self.object, self.is).ok_or(CacheError::Busy)?;
         Ok(store.remove(client.me(self.object), client.hash(key), key)?)
     }
@@ -251,7 +265,7 @@ impl Cache {
 
     /// Asks to make the value of a key.
     pub fn begin_making(&self, client: &Client, key: &[u8]) -> Result<MakersTurn, CacheError> {
-        check(key)?;
+        self.check(key)?;
         let (makers, _) = parts(client, self.object, self.is).ok_or(CacheError::Busy)?;
         let turn = makers.begin(client.me(self.object), client.hash(key))?;
         Ok(match turn {
@@ -300,11 +314,6 @@ impl Cache {
 
 fn room(bytes: usize) -> Room {
     Room::new(bytes.saturating_sub(MAKERS_WORDS * 8))
-}
-
-fn check(key: &[u8]) -> Result<(), CacheError> {
-    let is_key = (1..=CACHE_KEY_BYTES_MAX).contains(&key.len());
-    if is_key { Ok(()) } else { Err(CacheError::Key(key.len())) }
 }
 
 fn times(now: u64, life: Life) -> Times {

@@ -55,7 +55,7 @@ pub use breaker::{
 #[cfg(not(loom))]
 pub use cache::{
     CACHE_BYTES_MAX, CACHE_BYTES_MIN, CACHE_KEY_BYTES_MAX, Cache, CacheError, CacheFigures,
-    CacheOpenError, Condition, Life, Look, MakersTurn,
+    CacheOpenError, Condition, Life, Look, MakersTurn, Noted, NotedFigures,
 };
 #[cfg(not(loom))]
 pub use client::{Client, NoSeat};

@@ -180,6 +180,12 @@ pub(crate) fn monotonic() -> Duration {
     Duration::new(now.tv_sec.cast_unsigned(), now.tv_nsec.try_into().unwrap_or(0))
 }
 
+/// Seconds of the clock on the wall, which people set.
+pub(crate) fn wall_seconds() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs().cast_signed())
+}
+
 #[cfg(not(loom))]
 pub(crate) use real::{ROUNDS_BEFORE_LOOK, give_way, nap, spin};
 

@@ -1,6 +1,7 @@
 /* The PHP extension that this binary holds: its functions, classes and constants, and what it does
  * when PHP starts and when a request of PHP's begins and ends. */
 #include "module.h"
+#include "functions/apcu.h"
 #include "functions/request_object.h"
 #include "functions/pinba.h"
 #include "functions/response_object.h"
@@ -40,6 +41,7 @@ static PHP_MINIT_FUNCTION(samovar) {
     samovar_pool_startup();
     samovar_timer_object_startup();
     samovar_pinba_startup(module_number);
+    samovar_apcu_startup();
     samovar_ledger_startup();
     if (samovar_settings->traces) {
         samovar_graph_startup();

@@ -3,6 +3,8 @@
 // Read twice: build.rs writes the struct for C (`samovar_options` in from_rust.h), src/php_options.rs has Rust's and fills
 // it. Types: Text (a string with an end that lives as long as the process), bool, usize, u64.
 php_options! { |options, frankenphp_worker|
+    /// of the cache behind apcu_fetch() and its like, 0: there are none
+    apcu_bytes: u64 = options.apcu_bytes;
     /// instead of the built-in php.ini; NULL: that one
     ini_file: Text = Text::of_path(options.php_ini.as_deref())?;
     /// lines `key=value`, stronger than every file

@@ -8,6 +8,7 @@ mod cache;
 mod counter;
 mod limiter;
 mod lock;
+mod noted;
 mod published;
 mod table;
 

@@ -11,6 +11,7 @@ require __DIR__ . '/clients.php';
 require __DIR__ . '/rules.php';
 require __DIR__ . '/ends.php';
 require __DIR__ . '/pools.php';
+require __DIR__ . '/pooled.php';
 require __DIR__ . '/loop.php';
 require __DIR__ . '/names.php';
 require __DIR__ . '/odd.php';
@@ -50,6 +51,8 @@ $handle = function () use ($pool): void {
         '/odd/prepare' => odd_prepare(),
         '/names' => NAMES[$_GET['what']](),
         '/pool' => pooled($pool, $_GET['what']),
+        '/doctrine' => doctrine($_GET['driver'], $_GET['what']),
+        '/redis' => pooled_redis(),
         default => 'what?',
     };
     header('Content-Type: application/json');

@@ -13,6 +13,7 @@ use std::path::Path;
 const LIBRARIES: &[(&str, &[&str])] = &[
     ("samovar/runtime", &["./php/autoload.php"]),
     ("symfony/runtime", &["Symfony/Component/Runtime/autoload.php"]),
+    ("doctrine/dbal", &["Doctrine/DBAL/autoload.php"]),
     ("laravel/framework", &["Illuminate/autoload.php"]),
     ("nyholm/psr7", &["Nyholm/Psr7/autoload.php"]),
     // Debian has no package of these interfaces: they are declared as PSR-15 has them.

@@ -74,7 +74,12 @@ fn worker_options(settings: &Settings) -> WorkerOptions {
         rollback_every: settings.rollback_every,
         census: companion::census(),
         traces: false,
-        frankenphp: settings.compat == Compat::FrankenPhp,
+        frankenphp: settings.compat.contains(&Compat::FrankenPhp),
+        apcu_bytes: if settings.compat.contains(&Compat::Apcu) {
+            settings.shared.apcu_bytes
+        } else {
+            0
+        },
         php_ini: settings.php_ini.clone(),
         define: settings.php.clone(),
         sapi_name: settings.sapi_name.clone(),

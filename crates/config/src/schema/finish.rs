@@ -4,8 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::problem::reason;
+use crate::schema::notation;
 use crate::schema::setting::Surroundings;
-use crate::schema::settings::Settings;
+use crate::schema::settings::{Compat, Settings};
 
 /// What is wrong, as the end of a sentence, and a hint.
 type Wrong = (String, String);
@@ -78,6 +79,20 @@ pub(crate) fn keys(settings: &mut Settings, _: &Surroundings<'_>) -> Result<(), 
         return Err((
             format!("names {keys} for {certificates} certificates"),
             "name one for each of `tls.certificates`, in the same order, or none".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// The cache behind `apcu_fetch()` is one of those that have the memory together.
+pub(crate) fn apcu_bytes(settings: &mut Settings, _: &Surroundings<'_>) -> Result<(), Wrong> {
+    let (cache, all) = (settings.shared.apcu_bytes, settings.shared.bytes_max);
+    if settings.compat.contains(&Compat::Apcu) && cache > all {
+        let all = notation::show_bytes(all);
+        return Err((
+            format!("is more than `shared.bytes_max`, {all}"),
+            "make `shared.bytes_max` larger: it is for this cache and all tables and caches"
+                .to_owned(),
         ));
     }
     Ok(())

@@ -158,8 +158,8 @@ pub struct Settings {
     pub whole_scripts: bool,
     /// Requests after which a `FrankenPHP` worker script rolls back, 0: never.
     pub rollback_every: usize,
-    /// Whose worker script the front controller is.
-    pub compat: Compat,
+    /// Whose functions the application calls.
+    pub compat: Vec<Compat>,
     /// Kinds of findings that end the server instead of a fall-back: words of [`FINDING_KINDS`], or `all`.
     pub image_errors: Vec<String>,
     /// Console commands that run beside HTTP.
@@ -435,6 +435,8 @@ sheet! {
 pub struct SharedMemory {
     /// Most bytes of all tables and caches together.
     pub bytes_max: u64,
+    /// Size of the cache behind `apcu_fetch()` and its like.
+    pub apcu_bytes: u64,
     /// Most bytes of all published values, and of replaced ones that are still read.
     pub published_bytes_max: u64,
     /// Most bytes of a published value.
@@ -543,13 +545,15 @@ pub enum LogLevel {
 }
 
 words! {
-/// Which other server's worker scripts the front controller is one of.
+/// Whose functions applications call, beside Samovar's own.
 pub enum Compat {
-    /// Found out by the script's text and the environment.
+    /// What the script's text and the environment say.
     #[default]
     Auto = "auto",
-    /// It calls `frankenphp_handle_request`.
+    /// The front controller calls `frankenphp_handle_request`.
     FrankenPhp = "frankenphp",
+    /// The functions of the apcu extension are there without it.
+    Apcu = "apcu",
 }
 }
 

@@ -92,6 +92,10 @@ pub(crate) struct Item<'a> {
 pub(crate) struct Found {
     pub(crate) kind: u8,
     pub(crate) times: Times,
+    /// Somebody has read it before.
+    pub(crate) was_read: bool,
+    /// That it takes, its key and all that is noted of it included.
+    pub(crate) bytes: usize,
 }
 
 /// What became of a value.
@@ -187,13 +191,13 @@ impl<'a> Store<'a> {
         }
     }
 
-    /// Copies the value of a key to `to`.
-    pub(crate) fn read(self, hash: u64, key: &[u8], to: &mut Vec<u8>) -> Option<Found> {
+    /// Copies the value of a key to `to`; whoever `uses` it has it stay longer.
+    pub(crate) fn read(self, hash: u64, key: &[u8], uses: bool, to: &mut Vec<u8>) -> Option<Found> {
         let (_, slots) = self.set(hash);
         for _ in 0..READS_MAX {
             let mut is_moving = false;
             for slot in slots {
-                match self.read_slot(slot, hash, key, to) {
+                match self.read_slot(slot, (hash, key), uses, to) {
                     Ok(Some(found)) => return Some(found),
                     Ok(None) => {}
                     Err(()) => is_moving = true,
@@ -209,8 +213,8 @@ impl<'a> Store<'a> {
     fn read_slot(
         self,
         slot: &AtomicU64,
-        hash: u64,
-        key: &[u8],
+        (hash, key): (u64, &[u8]),
+        uses: bool,
         to: &mut Vec<u8>,
     ) -> Result<Option<Found>, ()> {
         let seen = slot.load(Ordering::Acquire);
@@ -224,21 +228,71 @@ impl<'a> Store<'a> {
             to.clear();
             to.resize(value_bytes, 0);
             load_bytes(&words[HEAD + words_of(key_bytes)..], to);
-            Found { kind: words[LENGTH].load(Ordering::Relaxed) as u8, times: Self::times(words) }
+            Self::found(words, seen)
         });
-        // PAIRS WITH the fence of `make_room`: who sees a word of the next generation sees that it has begun.
-        fence(Ordering::Acquire);
-        let is_same = slot.load(Ordering::Relaxed) & !TOUCHED == seen & !TOUCHED
-            && self.generation(place.segment).load(Ordering::Relaxed) == place.generation;
-        if !is_same {
+        if !self.is_still(slot, seen, place) {
             return Err(());
         }
-        if found.is_some() && seen & TOUCHED == 0 {
+        if uses && found.is_some() && seen & TOUCHED == 0 {
             // In the slot, not beside the value: a slow reader must not write where another value lies by now.
             let touched = seen | TOUCHED;
             let _ = slot.compare_exchange(seen, touched, Ordering::Relaxed, Ordering::Relaxed);
         }
         Ok(found)
+    }
+
+    fn found(words: &[AtomicU64], slot: u64) -> Found {
+        Found {
+            kind: words[LENGTH].load(Ordering::Relaxed) as u8,
+            times: Self::times(words),
+            was_read: slot & TOUCHED != 0,
+            bytes: words.len() * 8,
+        }
+    }
+
+    /// Whether what was copied is what the slot said.
+    fn is_still(self, slot: &AtomicU64, seen: u64, place: Place) -> bool {
+        // PAIRS WITH the fence of `make_room`: who sees a word of the next generation sees that it has begun.
+        fence(Ordering::Acquire);
+        slot.load(Ordering::Relaxed) & !TOUCHED == seen & !TOUCHED
+            && self.generation(place.segment).load(Ordering::Relaxed) == place.generation
+    }
+
+    /// Copies the key and value of the slot of that number. `Err`: there is no slot of it, nor of any larger one.
+    pub(crate) fn at(
+        self,
+        number: usize,
+        (key, value): (&mut Vec<u8>, &mut Vec<u8>),
+    ) -> Result<Option<Found>, ()> {
+        let at = number / SLOTS * SET_WORDS + 1 + number % SLOTS;
+        let slot = self.sets.get(at).ok_or(())?;
+        for _ in 0..READS_MAX {
+            let seen = slot.load(Ordering::Acquire);
+            let Some(place) = self.place(seen) else { return Ok(None) };
+            let found = self.item(place.at).map(|(words, key_bytes, value_bytes)| {
+                key.clear();
+                key.resize(key_bytes, 0);
+                load_bytes(&words[HEAD..], key);
+                value.clear();
+                value.resize(value_bytes, 0);
+                load_bytes(&words[HEAD + words_of(key_bytes)..], value);
+                Self::found(words, seen)
+            });
+            if self.is_still(slot, seen, place) {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Slots of the index.
+    pub(crate) fn slots(self) -> usize {
+        self.sets.len() / SET_WORDS * SLOTS
+    }
+
+    /// Bytes that values can have.
+    pub(crate) fn room(self) -> usize {
+        self.data.len() * 8
     }
 
     /// Under the lock of the set: the slot of a key.
@@ -265,7 +319,8 @@ impl<'a> Store<'a> {
         let _guard = acquire(lock, me)?;
         let mut mine = self.slot_of(hash, key);
         buffer.clear();
-        let found = mine.and_then(|slot| self.read_slot(slot, hash, key, buffer).ok().flatten());
+        let found =
+            mine.and_then(|slot| self.read_slot(slot, (hash, key), true, buffer).ok().flatten());
         let (item, result) = change(found, buffer);
         let Some((kind, times)) = item else { return Ok((Stored::Yes, false, result)) };
         let item = Item { kind, value: buffer, times };

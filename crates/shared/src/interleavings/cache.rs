@@ -44,7 +44,7 @@ fn set(words: &[AtomicU64], owner: Owner, living: &dyn Living, key: u8, value: u
 /// The value of a key, which is whole.
 fn get(words: &[AtomicU64], key: u8) -> Option<u8> {
     let mut value = Vec::new();
-    let found: Option<Found> = Store::new(words, ROOM).read(hash(key), &[key], &mut value);
+    let found: Option<Found> = Store::new(words, ROOM).read(hash(key), &[key], true, &mut value);
     found.map(|found| {
         assert_eq!(value, vec![found.kind; 7], "a torn value");
         assert_eq!(found.times.fresh_until, 1000 + u64::from(found.kind), "of another value");

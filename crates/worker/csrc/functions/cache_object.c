@@ -1,12 +1,7 @@
 /* Samovar\Cache: values that all workers share for a while. */
-#include "functions/shared.h"
+#include "functions/cached.h"
 #include <zend_exceptions.h>
-#include <zend_smart_str.h>
-#include <ext/standard/php_var.h>
 #include "functions/arginfo/cache.h"
-
-/* Longest wait for another request that makes a value; then this one makes it, too. */
-static const double MAKE_WAIT_SECONDS_MAX = 30;
 
 typedef struct {
     uint32_t cache;
@@ -45,100 +40,11 @@ static ZEND_METHOD(Samovar_Cache, __construct) {
     ((cache_object *)(std - XtOffsetOf(cache_object, std)))->cache = (uint32_t)opened;
 }
 
-/* ---- values -------------------------------------------------------------------------------- */
-
-/* What a value is stored as: its own bytes where it has them, else those of `number` or `text`. */
-typedef struct {
-    int kind;
-    const char *bytes;
-    size_t len;
-    union {
-        zend_long integer;
-        double real;
-    } number;
-    smart_str text;
-} stored;
-
-static void serialize(stored *s, zval *value) {
-    php_serialize_data_t state;
-    PHP_VAR_SERIALIZE_INIT(state);
-    php_var_serialize(&s->text, value, &state);
-    PHP_VAR_SERIALIZE_DESTROY(state);
-    s->kind = SAMOVAR_CACHED_SERIALIZED;
-    s->bytes = s->text.s ? ZSTR_VAL(s->text.s) : "";
-    s->len = s->text.s ? ZSTR_LEN(s->text.s) : 0;
-}
-
-/* False: there is an exception. */
-static bool store_as(stored *s, zval *value) {
-    memset(s, 0, sizeof *s);
-    ZVAL_DEREF(value);
-    switch (Z_TYPE_P(value)) {
-    case IS_STRING:
-        s->kind = SAMOVAR_CACHED_STRING;
-        s->bytes = Z_STRVAL_P(value);
-        s->len = Z_STRLEN_P(value);
-        return true;
-    case IS_LONG:
-        s->kind = SAMOVAR_CACHED_INT;
-        s->number.integer = Z_LVAL_P(value);
-        s->bytes = (const char *)&s->number;
-        s->len = sizeof s->number.integer;
-        return true;
-    case IS_DOUBLE:
-        s->kind = SAMOVAR_CACHED_FLOAT;
-        s->number.real = Z_DVAL_P(value);
-        s->bytes = (const char *)&s->number;
-        s->len = sizeof s->number.real;
-        return true;
-    case IS_TRUE:
-        s->kind = SAMOVAR_CACHED_TRUE;
-        return true;
-    case IS_FALSE:
-        s->kind = SAMOVAR_CACHED_FALSE;
-        return true;
-    case IS_NULL:
-        s->kind = SAMOVAR_CACHED_NULL;
-        return true;
-    default:
-        serialize(s, value);
-        return !EG(exception);
-    }
-}
-
-/* The value that was found last. What is unserialized may use this cache meanwhile: it is a copy.
- */
+/* The value that was found last. */
 static void fetch(uint32_t cache, int kind, zval *to) {
     size_t len;
     const char *bytes = samovar_cache_value(cache, &len);
-    zend_long integer = 0;
-    double real = 0;
-    switch (kind) {
-    case SAMOVAR_CACHED_STRING:
-        ZVAL_STRINGL_FAST(to, bytes, len);
-        return;
-    case SAMOVAR_CACHED_INT:
-        memcpy(&integer, bytes, MIN(len, sizeof integer));
-        ZVAL_LONG(to, integer);
-        return;
-    case SAMOVAR_CACHED_FLOAT:
-        memcpy(&real, bytes, MIN(len, sizeof real));
-        ZVAL_DOUBLE(to, real);
-        return;
-    case SAMOVAR_CACHED_TRUE:
-    case SAMOVAR_CACHED_FALSE:
-        ZVAL_BOOL(to, kind == SAMOVAR_CACHED_TRUE);
-        return;
-    case SAMOVAR_CACHED_SERIALIZED: {
-        zend_string *copy = zend_string_init(bytes, len, 0);
-        ZVAL_FALSE(to);
-        php_unserialize_with_options(to, ZSTR_VAL(copy), ZSTR_LEN(copy), NULL, "unserialize");
-        zend_string_release(copy);
-        return;
-    }
-    default:
-        ZVAL_NULL(to);
-    }
+    samovar_cached_value(kind, bytes, len, to);
 }
 
 /* ---- methods ------------------------------------------------------------------------------- */
@@ -167,9 +73,9 @@ static ZEND_METHOD(Samovar_Cache, get) {
 
 /* 1: stored; 0: not; -1: there is an exception. */
 static int store(uint32_t cache, const zend_string *key, zval *value, samovar_cached *item) {
-    stored as;
+    samovar_stored as;
     int done = -1;
-    if (store_as(&as, value)) {
+    if (samovar_cached_store_as(&as, value)) {
         item->kind = as.kind;
         item->value = as.bytes;
         item->len = as.len;
@@ -178,7 +84,7 @@ static int store(uint32_t cache, const zend_string *key, zval *value, samovar_ca
             samovar_throw_problem();
         }
     }
-    smart_str_free(&as.text);
+    samovar_cached_free(&as);
     return done;
 }
 
@@ -251,8 +157,8 @@ static ZEND_METHOD(Samovar_Cache, replace) {
         zend_argument_value_error(4, "must be greater than 0");
         RETURN_THROWS();
     }
-    stored before;
-    store_as(&before, expected);
+    samovar_stored before;
+    samovar_cached_store_as(&before, expected);
     samovar_cached item = {.fresh = is_forever ? 0 : ttl,
                            .condition = SAMOVAR_CACHE_EQUALS,
                            .expected = before.bytes,
@@ -347,8 +253,8 @@ static void make(const remembered *r, zend_fcall_info *info, zend_fcall_info_cac
     }
 }
 
-/* Whether the value is there, or an old one that will do while another is made. */
-static bool look(const remembered *r, bool may_be_stale, zval *to) {
+static bool look(void *of, bool may_be_stale, zval *to) {
+    const remembered *r = of;
     int kind;
     const int found = samovar_cache_get(r->cache, ZSTR_VAL(r->key), ZSTR_LEN(r->key), &kind);
     if (found < 0) {
@@ -358,41 +264,6 @@ static bool look(const remembered *r, bool may_be_stale, zval *to) {
         return true;
     }
     return false;
-}
-
-/* Waits until it is this request's turn to make the value. False: it is there meanwhile, or there
- * is an exception. */
-static bool is_to_make(const remembered *r, int *turn, zval *to) {
-    if (look(r, false, to) || EG(exception)) {
-        return false;
-    }
-    for (;;) {
-        *turn = samovar_cache_make(r->cache, ZSTR_VAL(r->key), ZSTR_LEN(r->key));
-        if (*turn < 0) {
-            samovar_throw_problem();
-            return false;
-        }
-        /* Whoever has made it has made it before this request's turn came. */
-        if (look(r, *turn == SAMOVAR_MAKES_OTHER, to) || EG(exception)) {
-            if (*turn == SAMOVAR_MAKES_MINE) {
-                samovar_cache_made(r->cache, ZSTR_VAL(r->key), ZSTR_LEN(r->key));
-            }
-            return false;
-        }
-        if (*turn != SAMOVAR_MAKES_OTHER) {
-            return true;
-        }
-        const int woken =
-            samovar_cache_wait(r->cache, ZSTR_VAL(r->key), ZSTR_LEN(r->key), MAKE_WAIT_SECONDS_MAX);
-        if (woken < 0) {
-            samovar_throw_problem();
-            return false;
-        }
-        if (woken == 0) {
-            *turn = SAMOVAR_MAKES_UNKNOWN;
-            return true;
-        }
-    }
 }
 
 static ZEND_METHOD(Samovar_Cache, remember) {
@@ -410,13 +281,11 @@ static ZEND_METHOD(Samovar_Cache, remember) {
     ZEND_PARSE_PARAMETERS_END();
     r.is_over = is_over(is_forever, r.fresh);
     r.fresh = is_forever ? 0 : r.fresh;
-    if (!is_to_make(&r, &turn, return_value)) {
+    if (!samovar_cached_turn(r.cache, r.key, look, &r, &turn, return_value)) {
         return;
     }
     make(&r, &info, &call, return_value);
-    if (turn == SAMOVAR_MAKES_MINE) {
-        samovar_cache_made(r.cache, ZSTR_VAL(r.key), ZSTR_LEN(r.key));
-    }
+    samovar_cached_made(r.cache, r.key, turn);
 }
 
 void samovar_cache_startup(void) {

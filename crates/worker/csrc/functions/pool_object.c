@@ -174,7 +174,7 @@ static bool take(pool *p, zval *to) {
         }
         if (!samovar_wait_for_word(p, deadline,
                                    "No object of the pool has become free in time; hint: a larger "
-                                   "`size`, a longer `wait`, or less work inside use()")) {
+                                   "`size`, a longer `wait`, or less work while one is used")) {
             return false;
         }
     }
@@ -266,6 +266,32 @@ static ZEND_METHOD(Samovar_Pool, use) {
     zend_call_function(&work, &cache);
     give_back(p, &object, !EG(exception));
     zval_ptr_dtor(&object);
+}
+
+static ZEND_METHOD(Samovar_Pool, take) {
+    ZEND_PARSE_PARAMETERS_NONE();
+    if (!take(of_object(Z_OBJ_P(ZEND_THIS)), return_value)) {
+        RETURN_THROWS();
+    }
+}
+
+static ZEND_METHOD(Samovar_Pool, giveBack) {
+    zval *object;
+    bool is_sound = true;
+    ZEND_PARSE_PARAMETERS_START(1, 2)
+    Z_PARAM_ZVAL(object)
+    Z_PARAM_OPTIONAL
+    Z_PARAM_BOOL(is_sound)
+    ZEND_PARSE_PARAMETERS_END();
+    pool *p = of_object(Z_OBJ_P(ZEND_THIS));
+    const uint32_t index = index_of(p, object);
+    const int type = Z_TYPE_P(object);
+    if ((type != IS_OBJECT && type != IS_RESOURCE) || index == p->count ||
+        !p->items[index].is_used) {
+        zend_argument_value_error(1, "must be what take() has returned, and is given back once");
+        RETURN_THROWS();
+    }
+    give_back(p, object, is_sound);
 }
 
 static ZEND_METHOD(Samovar_Pool, stats) {

@@ -182,6 +182,45 @@ void samovar_cache_made(uint32_t cache, const char *key, size_t len);
 /* 1: look again; 0: the time is over. */
 int samovar_cache_wait(uint32_t cache, const char *key, size_t len, double seconds);
 
+typedef struct {
+    int kind;
+    bool was_read;           /* before */
+    int64_t stored, changed; /* seconds of the clock on the wall */
+    int64_t ttl;             /* seconds; 0: for ever */
+    size_t item_bytes;       /* that it takes, its key included */
+    const char *value;
+    size_t len;
+    const char *key; /* of samovar_noted_walk() alone */
+    size_t key_len;
+} samovar_noted;
+
+typedef struct {
+    uint64_t hits, misses, stored, gone;
+    uint64_t since; /* seconds of the clock on the wall */
+    uint64_t slots, room, bytes;
+} samovar_noted_figures;
+
+/* The number of a cache whose values tell when they were stored; their keys are of any length, and
+ * samovar_cache_delete() and all below it take it, too. -1: there is none. */
+int64_t samovar_noted_open(const char *name, size_t len, int64_t bytes);
+/* All of these: -1 when it failed. */
+/* 1: it is there, lent until the next call; whoever uses it has it stay longer. */
+int samovar_noted_find(uint32_t cache, const char *key, size_t len, bool uses,
+                       samovar_noted *found);
+/* 1: it is stored; kind, value and ttl are asked for. */
+int samovar_noted_store(uint32_t cache, const char *key, size_t len, const samovar_noted *item,
+                        bool absent);
+/* 1: `sum` has it; 0: what is there is no integer. */
+int samovar_noted_add(uint32_t cache, const char *key, size_t len, int64_t by, int64_t ttl,
+                      int64_t *sum);
+/* 1: it was `before`. */
+int samovar_noted_exchange(uint32_t cache, const char *key, size_t len, int64_t before,
+                           int64_t after);
+/* The place after the first value from place `from` on, lent until the next call; -2: there is
+ * none. */
+int64_t samovar_noted_walk(uint32_t cache, uint64_t from, samovar_noted *found);
+void samovar_noted_tell(uint32_t cache, samovar_noted_figures *figures);
+
 /* ---- for the classes ----------------------------------------------------------------------- */
 
 /* Throws what the last call has said. */

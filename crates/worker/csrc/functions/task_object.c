@@ -162,6 +162,14 @@ static void tell_end(samovar_task *task, zval *return_value) {
     }
 }
 
+static ZEND_METHOD(Samovar_Task, current) {
+    ZEND_PARSE_PARAMETERS_NONE();
+    samovar_task *task = samovar_task_current();
+    if (task) {
+        RETURN_OBJ_COPY(&task->std);
+    }
+}
+
 static ZEND_METHOD(Samovar_Task, await) {
     double seconds = 0;
     bool is_endless = true;

@@ -35,7 +35,7 @@ unsafe extern "C" fn samovar_cache_open(name: *const c_char, len: usize, bytes: 
     let name = unsafe { slice(name, len) };
     let opened = act(|place| {
         let cache = Cache::open(&place.client, name, usize::try_from(bytes).unwrap_or(0))?;
-        let is_it = |kept: &Cache| kept.object() == cache.object();
+        let is_it = |kept: &Cache| kept.object() == cache.object() && !kept.is_noted();
         if let Some(at) = place.caches.iter().position(is_it) {
             return Ok(at);
         }

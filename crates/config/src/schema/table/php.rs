@@ -237,14 +237,20 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "compat",
         flag: "compat",
         value: "WHAT",
-        kind: Kind::Word {
-            words: Compat::WORDS,
-            set: |settings, index| settings.compat = Compat::ALL[index],
+        kind: Kind::List {
+            allowed: "`auto`, `frankenphp` or `apcu`",
+            clear: |settings| settings.compat.clear(),
+            push: |settings, text| {
+                let at = Compat::WORDS.iter().position(|word| *word == text)?;
+                settings.compat.push(Compat::ALL[at]);
+                Some(())
+            },
         },
-        default: Preset::Text("auto"),
-        doc: "Which other server's worker scripts the front controller is one of",
-        long: "auto looks at its text, at APP_RUNTIME and at FRANKENPHP_WORKER; frankenphp says that it \
-               calls frankenphp_handle_request(), wherever the call stands.",
+        default: Preset::Derived("auto"),
+        doc: "Whose functions the application calls; can be given several times",
+        long: "auto looks at the front controller's text, at APP_RUNTIME and at FRANKENPHP_WORKER; frankenphp \
+               says that it calls frankenphp_handle_request(), wherever the call stands. apcu defines apcu_fetch() \
+               and its like, over a cache of shared.apcu_bytes, unless that extension is loaded.",
         ..PLAIN
     },
     Setting {

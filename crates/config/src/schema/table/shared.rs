@@ -1,5 +1,6 @@
 //! The section Shared memory: what workers have in common beside requests.
 
+use crate::schema::finish;
 use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
 
 use super::row;
@@ -18,6 +19,22 @@ pub(super) const SETTINGS: &[Setting] = &[
         long: "Memory is taken when it is used. What does not fit is refused with an Error that says so. \
            Counters need none of it.",
         on_reload: OnReload::Kept(|old, new| old.shared.bytes_max != new.shared.bytes_max),
+        ..PLAIN
+    },
+    Setting {
+        key: "shared.apcu_bytes",
+        flag: "shared-apcu-bytes",
+        value: "SIZE",
+        kind: Kind::Size {
+            min: 64 << 10,
+            max: 8 << 30,
+            field: |settings| &mut settings.shared.apcu_bytes,
+        },
+        default: Preset::Text("32M"),
+        doc: "Size of the cache behind apcu_fetch() and its like",
+        long: "Only with `compat = \"apcu\"`. It is of shared.bytes_max. A value takes at most a 32nd of it. When a \
+           reload changes it, the cache begins empty.",
+        finish: Some(finish::apcu_bytes),
         ..PLAIN
     },
     Setting {

@@ -7,6 +7,8 @@
 
 static ZEND_METHOD(Samovar_Pool, __construct);
 static ZEND_METHOD(Samovar_Pool, use);
+static ZEND_METHOD(Samovar_Pool, take);
+static ZEND_METHOD(Samovar_Pool, giveBack);
 static ZEND_METHOD(Samovar_Pool, stats);
 
 ZEND_BEGIN_ARG_INFO_EX(arginfo_Samovar_Pool___construct, 0, 0, 1)
@@ -22,12 +24,22 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Samovar_Pool_use, 0, 1, IS_MIXED
     ZEND_ARG_TYPE_INFO(0, work, IS_CALLABLE, 0)
 ZEND_END_ARG_INFO()
 
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Samovar_Pool_take, 0, 0, IS_MIXED, 0)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Samovar_Pool_giveBack, 0, 1, IS_VOID, 0)
+    ZEND_ARG_TYPE_INFO(0, object, IS_MIXED, 0)
+    ZEND_ARG_TYPE_INFO_WITH_DEFAULT_VALUE(0, sound, _IS_BOOL, 0, "true")
+ZEND_END_ARG_INFO()
+
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Samovar_Pool_stats, 0, 0, IS_ARRAY, 0)
 ZEND_END_ARG_INFO()
 
 static const zend_function_entry samovar_methods[] = {
     ZEND_ME(Samovar_Pool, __construct, arginfo_Samovar_Pool___construct, ZEND_ACC_PUBLIC)
     ZEND_ME(Samovar_Pool, use, arginfo_Samovar_Pool_use, ZEND_ACC_PUBLIC)
+    ZEND_ME(Samovar_Pool, take, arginfo_Samovar_Pool_take, ZEND_ACC_PUBLIC)
+    ZEND_ME(Samovar_Pool, giveBack, arginfo_Samovar_Pool_giveBack, ZEND_ACC_PUBLIC)
     ZEND_ME(Samovar_Pool, stats, arginfo_Samovar_Pool_stats, ZEND_ACC_PUBLIC)
     ZEND_FE_END
 };

@@ -48,5 +48,19 @@ ZEND_FUNCTION(pinba_tag_delete);
 ZEND_FUNCTION(pinba_tags_get);
 ZEND_FUNCTION(pinba_get_info);
 ZEND_FUNCTION(pinba_get_data);
+ZEND_FUNCTION(apcu_clear_cache);
+ZEND_FUNCTION(apcu_cache_info);
+ZEND_FUNCTION(apcu_key_info);
+ZEND_FUNCTION(apcu_sma_info);
+ZEND_FUNCTION(apcu_enabled);
+ZEND_FUNCTION(apcu_store);
+ZEND_FUNCTION(apcu_add);
+ZEND_FUNCTION(apcu_inc);
+ZEND_FUNCTION(apcu_dec);
+ZEND_FUNCTION(apcu_cas);
+ZEND_FUNCTION(apcu_fetch);
+ZEND_FUNCTION(apcu_exists);
+ZEND_FUNCTION(apcu_delete);
+ZEND_FUNCTION(apcu_entry);
 
 #endif

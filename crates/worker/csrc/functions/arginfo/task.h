@@ -6,11 +6,15 @@
 #define SAMOVAR_FUNCTIONS_ARGINFO_TASK_H
 
 static ZEND_METHOD(Samovar_Task, __construct);
+static ZEND_METHOD(Samovar_Task, current);
 static ZEND_METHOD(Samovar_Task, await);
 static ZEND_METHOD(Samovar_Task, cancel);
 static ZEND_METHOD(Samovar_Task, isDone);
 
 ZEND_BEGIN_ARG_INFO_EX(arginfo_Samovar_Task___construct, 0, 0, 0)
+ZEND_END_ARG_INFO()
+
+ZEND_BEGIN_ARG_WITH_RETURN_OBJ_INFO_EX(arginfo_Samovar_Task_current, 0, 0, Samovar\\Task, 1)
 ZEND_END_ARG_INFO()
 
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Samovar_Task_await, 0, 0, IS_MIXED, 0)
@@ -25,6 +29,7 @@ ZEND_END_ARG_INFO()
 
 static const zend_function_entry samovar_methods[] = {
     ZEND_ME(Samovar_Task, __construct, arginfo_Samovar_Task___construct, ZEND_ACC_PRIVATE)
+    ZEND_ME(Samovar_Task, current, arginfo_Samovar_Task_current, ZEND_ACC_PUBLIC | ZEND_ACC_STATIC)
     ZEND_ME(Samovar_Task, await, arginfo_Samovar_Task_await, ZEND_ACC_PUBLIC)
     ZEND_ME(Samovar_Task, cancel, arginfo_Samovar_Task_cancel, ZEND_ACC_PUBLIC)
     ZEND_ME(Samovar_Task, isDone, arginfo_Samovar_Task_isDone, ZEND_ACC_PUBLIC)

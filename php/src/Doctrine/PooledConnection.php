@@ -1,0 +1,212 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Samovar\Runtime\Doctrine;
+
+use Doctrine\DBAL\Driver\Connection;
+use Doctrine\DBAL\Driver\Exception;
+use Doctrine\DBAL\Driver\Result;
+use Doctrine\DBAL\Driver\ServerInfoAwareConnection;
+use Doctrine\DBAL\Driver\Statement;
+use Doctrine\DBAL\ParameterType;
+use Samovar\Task;
+
+/** What Doctrine has for a connection: each statement goes to one of the pool's, all of a transaction to the same. */
+final class PooledConnection implements ServerInfoAwareConnection
+{
+    /** What would stay with a connection that the next statement does not go to. */
+    private const STAYS =
+        '/^\s*(?:BEGIN|START\s+TRANSACTION|LOCK\s+TABLES?|SET\s+(?:SESSION\s+|@@(?:SESSION\.)?)?AUTOCOMMIT|LISTEN)\b/i';
+    private const INSERTS = '/^\s*(?:INSERT|REPLACE)\b/i';
+
+    /** @var \WeakMap<object, Transaction> one or none, by its task: it ends with that at the latest */
+    private \WeakMap $transactions;
+    /** @var \WeakMap<object, int|string> the number of each task's last insert */
+    private \WeakMap $inserted;
+
+    public function __construct(private readonly ConnectionPool $pool, private readonly bool $tellsIds)
+    {
+        $this->transactions = new \WeakMap();
+        $this->inserted = new \WeakMap();
+    }
+
+    public function prepare(string $sql): Statement
+    {
+        return new PooledStatement($this, $sql);
+    }
+
+    public function query(string $sql): Result
+    {
+        return $this->result($sql, static fn (Connection $connection): array => [$connection->query($sql), null]);
+    }
+
+    public function exec(string $sql): int
+    {
+        $mine = $this->mine();
+        if ($mine !== null) {
+            return $mine->exec($sql);
+        }
+        $lease = $this->lease($sql);
+        $exec = static fn (Connection $connection): int => $connection->exec($sql);
+        $count = $lease->with(fn (Connection $connection): int => $this->noting($sql, $connection, $exec));
+        $lease->giveBack();
+
+        return $count;
+    }
+
+    /**
+     * Executes a statement.
+     *
+     * @param callable(Connection): array{Result, ?Statement} $execute
+     */
+    public function result(string $sql, callable $execute): Result
+    {
+        $mine = $this->mine();
+        if ($mine !== null) {
+            return $execute($mine)[0];
+        }
+        $lease = $this->lease($sql);
+        [$result, $statement] =
+            $lease->with(fn (Connection $connection): array => $this->noting($sql, $connection, $execute));
+
+        return new PooledResult($result, $statement, $lease);
+    }
+
+    public function quote($value, $type = ParameterType::STRING)
+    {
+        return $this->ask(static fn (Connection $connection): mixed => $connection->quote($value, $type));
+    }
+
+    public function getServerVersion()
+    {
+        return $this->ask(static fn (ServerInfoAwareConnection $connection): mixed => $connection->getServerVersion());
+    }
+
+    public function lastInsertId($name = null)
+    {
+        $mine = $this->mine();
+        if ($mine !== null) {
+            return $mine->lastInsertId($name);
+        }
+        if (!$this->tellsIds) {
+            throw new Refused('The connection of the last insert is in the pool again. Insert within a transaction, or '
+                . 'with RETURNING');
+        }
+
+        return $this->inserted[$this->task()] ?? throw new Refused('This task has inserted nothing that has a number');
+    }
+
+    public function beginTransaction()
+    {
+        if ($this->mine() !== null) {
+            throw new Refused('There is a transaction already');
+        }
+        // Before anything waits: the others see it.
+        $transaction = $this->transactions[$this->task()] = new Transaction();
+        $isBegun = false;
+        try {
+            $begun = $transaction->begin($this->pool);
+            $isBegun = true;
+
+            return $begun;
+        } finally {
+            if (!$isBegun) {
+                unset($this->transactions[$this->task()]);
+            }
+        }
+    }
+
+    public function commit()
+    {
+        return $this->end(static fn (Connection $connection): mixed => $connection->commit());
+    }
+
+    public function rollBack()
+    {
+        return $this->end(static fn (Connection $connection): mixed => $connection->rollBack());
+    }
+
+    /** There is not one of them. */
+    public function getNativeConnection(): never
+    {
+        throw new Refused('There is not one native connection where there is a pool. Have a connection without '
+            . 'Samovar\Runtime\Doctrine\PoolMiddleware for it');
+    }
+
+    /** A connection for one statement, which leaves nothing on it. */
+    private function lease(string $sql): Lease
+    {
+        if (preg_match(self::STAYS, $sql) === 1) {
+            $begin = strtoupper(trim(substr($sql, 0, 20)));
+            throw new Refused("Statements go to different connections of a pool: $begin is for beginTransaction() or "
+                . 'transactional(), or for a connection without a pool');
+        }
+
+        return new Lease($this->pool);
+    }
+
+    /** Does it, and notes the number of what was inserted. */
+    private function noting(string $sql, Connection $connection, callable $work): mixed
+    {
+        $result = $work($connection);
+        if ($this->tellsIds && preg_match(self::INSERTS, $sql) === 1) {
+            try {
+                $this->inserted[$this->task()] = $connection->lastInsertId();
+            } catch (Exception) {
+                unset($this->inserted[$this->task()]); // A table without numbers.
+            }
+        }
+
+        return $result;
+    }
+
+    /** What any connection can say. */
+    private function ask(callable $question): mixed
+    {
+        $kept = ($this->transactions[$this->task()] ?? null)?->connection();
+        if ($kept !== null) {
+            return $question($kept);
+        }
+        $lease = new Lease($this->pool);
+        $answer = $lease->with($question);
+        $lease->giveBack();
+
+        return $answer;
+    }
+
+    private function end(callable $how): mixed
+    {
+        if ($this->mine() === null) {
+            throw new Refused('There is no transaction');
+        }
+        $transaction = $this->transactions[$this->task()];
+        unset($this->transactions[$this->task()]);
+
+        return $transaction->end($how);
+    }
+
+    /** The connection of this task's transaction. */
+    private function mine(): ?Connection
+    {
+        foreach ($this->transactions as $task => $transaction) {
+            if ($task === $this->task()) {
+                return $transaction->connection();
+            }
+            $isOver = $task instanceof Task && $task->isDone() || $task instanceof \Fiber && $task->isTerminated();
+            if (!$isOver) {
+                throw new Refused('Another task has a transaction on this Doctrine connection, which has one for all. '
+                    . 'Give each task that begins one its own: Samovar\Runtime\Doctrine\another($connection)');
+            }
+            unset($this->transactions[$task]);
+        }
+
+        return null;
+    }
+
+    /** Who asks: a fiber of an event loop is by itself, as a task is. */
+    private function task(): object
+    {
+        return \Fiber::getCurrent() ?? Task::current() ?? $this;
+    }
+}
