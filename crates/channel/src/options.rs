@@ -128,6 +128,8 @@ pub struct Start {
     pub publishing: RawFd,
     /// The inherited socket that call graphs go to, of a template that traces.
     pub traces: Option<RawFd>,
+    /// The inherited socket on which is told what was loaded, if somebody listens.
+    pub loads: Option<RawFd>,
     /// The settings of PHP's processes.
     pub options: WorkerOptions,
 }

@@ -1,18 +1,13 @@
 //! The thread that takes graphs in as workers send them, adds them up, and keeps them; who asks looks over its shoulder.
-//!
-//! A graph comes as a sealed memory file: what it holds cannot change, and its size is known before a byte is copied.
 
 use super::graph::Graph;
 use super::store::Store;
 use super::trace::Trace;
+use crate::sealed;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::SealFlags;
 use samovar_channel::{GraphEnd, Heard};
 use samovar_insight::route_by_path;
 use std::collections::HashMap;
-use std::fs::File;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -264,8 +259,9 @@ impl Keeper {
                 }
                 Ok(Some(Heard::End) | None) | Err(_) => return,
             };
-            let trace =
-                file.and_then(|file| read(file, note.bytes)).and_then(|text| Trace::read(&text));
+            let trace = file
+                .and_then(|file| sealed::read(file, note.bytes, GRAPH_BYTES_MAX))
+                .and_then(|text| Trace::read(&text));
             let mut state = lock(&self.state);
             match trace {
                 Some(trace) => {
@@ -289,20 +285,4 @@ impl Keeper {
             Err(error) => format!("call graphs cannot be kept: {error}"),
         });
     }
-}
-
-/// What a sealed memory file holds; `None`: it is none, or too long.
-fn read(file: OwnedFd, bytes: u64) -> Option<Vec<u8>> {
-    // Only memory files have seals: reading anything else might wait, or do something.
-    let seals = rustix::fs::fcntl_get_seals(&file).ok()?;
-    let is_final = seals.contains(SealFlags::WRITE | SealFlags::SHRINK);
-    let file = File::from(file);
-    let is_whole = file.metadata().ok()?.len() == bytes;
-    if !is_final || !is_whole || bytes > GRAPH_BYTES_MAX {
-        return None;
-    }
-    let mut text = vec![0; usize::try_from(bytes).ok()?];
-    // At a position of its own: the writer's stands at the end, and is shared.
-    file.read_exact_at(&mut text, 0).ok()?;
-    Some(text)
 }
