@@ -46,7 +46,7 @@ static int64_t read_clock(clockid_t which) {
 static load_cost now(void) {
     return (load_cost){
         .wall = read_clock(CLOCK_MONOTONIC),
-        .cpu = read_clock(CLOCK_THREAD_CPUTIME_ID),
+        .cpu = loads->reads_cpu ? read_clock(CLOCK_THREAD_CPUTIME_ID) : 0,
         .mem = (int64_t)zend_memory_usage(false),
     };
 }
@@ -282,6 +282,7 @@ void samovar_loads_boot(void) {
     boot = samovar_loads_wanted();
     load_table *t = boot ? make_room(LOADS_OF_BOOT) : NULL;
     if (t) {
+        t->reads_cpu = true;
         begin(t);
     }
 }

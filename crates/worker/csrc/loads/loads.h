@@ -53,7 +53,8 @@ typedef struct {
 typedef struct {
     uint32_t loads_max, loads, lost;
     size_t text_room, text_len, report_room, report_len;
-    uint64_t boot; /* of which template it is */
+    uint64_t boot;  /* of which template it is */
+    bool reads_cpu; /* of boots alone: that clock costs more than all the rest */
     load *load;
     char *text, *report;
 } load_table;
