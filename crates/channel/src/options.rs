@@ -53,6 +53,8 @@ pub struct WorkerOptions {
     pub census: Option<PathBuf>,
     /// Call graphs of requests are taken down, all of them: this template's workers have lanes of their own.
     pub traces: bool,
+    /// There are such workers: a request may ask for them.
+    pub may_trace: bool,
     /// The front controller is told to be a worker script for `FrankenPHP`; otherwise its text says so or not.
     pub frankenphp: bool,
     /// php.ini instead of the built-in one.
@@ -98,6 +100,7 @@ impl WorkerOptions {
             rollback_every: 0,
             census: None,
             traces: false,
+            may_trace: false,
             frankenphp: false,
             php_ini: None,
             define: BTreeMap::new(),

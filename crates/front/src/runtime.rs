@@ -16,4 +16,5 @@ pub(crate) mod scheduling;
 pub(crate) mod shed;
 pub(crate) mod threads;
 pub(crate) mod throttle;
+pub(crate) mod tokens;
 pub(crate) mod waker;

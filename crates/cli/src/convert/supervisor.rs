@@ -85,6 +85,7 @@ fn worker_options(settings: &Settings) -> WorkerOptions {
         rollback_every: settings.rollback_every,
         census: companion::census(),
         traces: false,
+        may_trace: settings.profile.traces(),
         frankenphp: settings.compat == Compat::FrankenPhp,
         php_ini: settings.php_ini.clone(),
         define: settings.php.clone(),
