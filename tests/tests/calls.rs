@@ -239,3 +239,22 @@ fn without_workers_that_trace_nobody_is_promised_anything() {
     assert_eq!(answer.text(), "yesno", "headers were sent then");
     assert!(token(&answer).is_some());
 }
+
+#[test]
+fn traced_requests_are_in_the_metrics() {
+    let config = "admin = '127.0.0.1:0'\n[profile]\ntrace = '1/1'\ntrace_paths = ['/traced*']\n";
+    let server = Server::script("<?php echo 'ok';").workers(1).config(config).start();
+    for _ in 0..3 {
+        ask_traced(&server, &Request::get("/traced"));
+    }
+    server.get("/other");
+    let status = server.status();
+    let admin = status["admin"][0].as_str().and_then(|at| at.parse().ok()).expect("an address");
+    let metrics = samovar_testkit::http::Client::connect(admin).get("/metrics").text();
+    let value = |name: &str| {
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|number| number.parse::<u64>().ok())
+    };
+    assert_eq!(value("samovar_traced_total"), Some(3), "{metrics}");
+    assert_eq!(value("samovar_not_traced_total"), status["not_traced_total"].as_u64(), "{metrics}");
+}
