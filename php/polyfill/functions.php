@@ -110,6 +110,14 @@ if (!\function_exists(__NAMESPACE__ . '\route')) {
     }
 }
 
+if (!\function_exists(__NAMESPACE__ . '\trace_next')) {
+    /** Does nothing: nobody traces. */
+    function trace_next(): bool
+    {
+        return false;
+    }
+}
+
 if (!\function_exists(__NAMESPACE__ . '\timer')) {
     /**
      * A timer that measures nothing.

@@ -100,6 +100,20 @@ namespace Samovar {
     }
 
     /**
+     * Has this visitor's next request that runs PHP traced: what it calls, how often, for how long, as `samovar calls` and the
+     * dashboard's page Calls show it. For development, and for pages that only operators see.
+     *
+     * By a cookie of this answer, `samovar_trace`, which the server makes: it holds for one request, within five minutes. A request
+     * that finds the workers for it busy is not traced, and the next one is.
+     *
+     * Returns whether it will be. False: no workers trace (the setting profile.trace or profile.trace_key has them), headers
+     * were sent, or there is no request.
+     */
+    function trace_next(): bool
+    {
+    }
+
+    /**
      * A timer of this request, not yet started. What timers with the same tags have measured is added up by route.
      *
      * @param non-empty-array<string, scalar|null> $tags such as ['group' => 'mysql', 'server' => 'db1']

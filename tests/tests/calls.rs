@@ -186,3 +186,75 @@ fn who_signs_is_traced_and_nobody_else_through_reloads() {
     // Each of them ran below the checkpoint, and each worker that traces returned to it.
     assert_eq!(function(&found, "below").map(|f| &f["calls"]), Some(&found["requests"]));
 }
+
+/// The cookie that an answer sets.
+fn token(answer: &samovar_testkit::http::Response) -> Option<String> {
+    let cookie = answer.all("set-cookie").into_iter().find_map(|value| {
+        value.strip_prefix("samovar_trace=").map(|rest| rest.split(';').next().map(str::to_owned))
+    });
+    cookie.flatten()
+}
+
+#[test]
+fn an_application_has_its_visitors_next_request_traced_in_each_model() {
+    let asks = "$_SERVER['REQUEST_URI'] === '/ask' ? (Samovar\\trace_next() ? 'it is' : 'no') : strtoupper($_SERVER['REQUEST_URI'])";
+    for php in [
+        format!("<?php echo {asks};"),
+        format!("<?php Samovar\\checkpoint(); echo {asks};"),
+        format!("<?php Samovar\\serve(function () {{ echo {asks}; }});"),
+        format!("<?php Samovar\\serve(fn () => new Samovar\\Response({asks}));"),
+    ] {
+        let config = "[profile]\ntrace_key = 'a key of a good length'\n";
+        let server = Server::script(&php).workers(1).config(config).start();
+        let answer = server.get("/ask");
+        assert_eq!(answer.text(), "it is", "{php}");
+        assert!(answer.header("x-samovar-trace-next").is_none(), "{answer:?}");
+        let token = token(&answer).unwrap_or_else(|| panic!("{php}: {answer:?}"));
+        let mine = Request::get("/mine").header("Cookie", &format!("a=b; samovar_trace={token}"));
+        let forged =
+            Request::get("/mine").header("Cookie", &format!("samovar_trace={}", "0".repeat(32)));
+        assert_eq!(server.client().request(&forged).text(), "/MINE");
+        assert_eq!(ask_traced(&server, &mine), "/MINE", "{php}");
+        // Once.
+        let traced = server.status()["traced_total"].clone();
+        for _ in 0..3 {
+            assert_eq!(server.client().request(&mine).text(), "/MINE");
+        }
+        let status = server.status();
+        assert_eq!((&status["traced_total"], &traced), (&1.into(), &1.into()), "{php}");
+        let found = eventually("its graph", || graph(&server, "index.php /mine"));
+        assert_eq!(number(&found, "strtoupper", "calls"), 1, "{found:#}");
+    }
+}
+
+#[test]
+fn without_workers_that_trace_nobody_is_promised_anything() {
+    let php = "<?php echo Samovar\\trace_next() ? 'yes' : 'no'; ob_end_flush(); flush(); echo Samovar\\trace_next() ? 'yes' : 'no';";
+    let server = Server::script(php).workers(1).start();
+    let answer = server.get("/");
+    assert_eq!((answer.text().as_str(), token(&answer)), ("nono", None));
+    let config = "[profile]\ntrace_key = 'a key of a good length'\n";
+    let server = Server::script(php).workers(1).config(config).start();
+    let answer = server.get("/");
+    assert_eq!(answer.text(), "yesno", "headers were sent then");
+    assert!(token(&answer).is_some());
+}
+
+#[test]
+fn traced_requests_are_in_the_metrics() {
+    let config = "admin = '127.0.0.1:0'\n[profile]\ntrace = '1/1'\ntrace_paths = ['/traced*']\n";
+    let server = Server::script("<?php echo 'ok';").workers(1).config(config).start();
+    for _ in 0..3 {
+        ask_traced(&server, &Request::get("/traced"));
+    }
+    server.get("/other");
+    let status = server.status();
+    let admin = status["admin"][0].as_str().and_then(|at| at.parse().ok()).expect("an address");
+    let metrics = samovar_testkit::http::Client::connect(admin).get("/metrics").text();
+    let value = |name: &str| {
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|number| number.parse::<u64>().ok())
+    };
+    assert_eq!(value("samovar_traced_total"), Some(3), "{metrics}");
+    assert_eq!(value("samovar_not_traced_total"), status["not_traced_total"].as_u64(), "{metrics}");
+}

@@ -5,7 +5,7 @@ use crate::query::link;
 use maud::{DOCTYPE, Markup, html};
 
 /// (path, name) of the pages that one goes to.
-const PAGES: [(&str, &str); 9] = [
+const PAGES: [(&str, &str); 10] = [
     ("/", "Overview"),
     ("/routes", "Routes"),
     ("/requests", "Requests"),
@@ -13,6 +13,7 @@ const PAGES: [(&str, &str); 9] = [
     ("/calls", "Calls"),
     ("/workers", "Workers"),
     ("/image", "Image"),
+    ("/boot", "Boot"),
     ("/consoles", "Consoles"),
     ("/history", "History"),
 ];

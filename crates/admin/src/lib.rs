@@ -49,6 +49,7 @@ use samovar_insight::export::exposition::Exposition;
 use samovar_insight::store::{Event, Store};
 use samovar_profile::Profiles;
 use samovar_profile::calls::Calls;
+use samovar_profile::loads::Explained;
 use samovar_wire::Status;
 use std::sync::Arc;
 
@@ -65,6 +66,11 @@ pub trait Host: Send + Sync {
 
     /// What its requests called; `None`: none is traced.
     fn calls(&self) -> Option<Arc<Calls>> {
+        None
+    }
+
+    /// What its boot went to, and what requests still load; `None`: nothing was booted ahead.
+    fn boot(&self) -> Option<Explained> {
         None
     }
 

@@ -1,5 +1,7 @@
 //! The dashboard as Chromium shows it: from the overview to a slow request, live, in both colours and on a phone.
 
+#[path = "../examples/demo/called.rs"]
+mod called;
 #[path = "browser/chromium.rs"]
 mod chromium;
 #[path = "../examples/demo/invented.rs"]
@@ -13,7 +15,7 @@ use std::net::TcpListener;
 
 /// Minutes that are invented: enough for a comparison with an hour ago.
 const MINUTES: u64 = 75;
-const PAGES: [&str; 11] = [
+const PAGES: [&str; 14] = [
     "/",
     "/routes",
     "/route?name=shop%5Flist",
@@ -22,6 +24,9 @@ const PAGES: [&str; 11] = [
     "/profile?than=reload",
     "/workers",
     "/image",
+    "/boot",
+    "/calls",
+    "/calls?function=Shop%3A%3Ashow",
     "/consoles",
     "/history",
     "/history?route=shop%5Flist&hours=6",
@@ -119,6 +124,58 @@ fn a_flame_graph_zooms_and_finds() {
     assert_eq!(browser.errors, Vec::<String>::new());
 }
 
+fn picture(browser: &mut Chromium) -> usize {
+    let picture = browser.tell("Page.captureScreenshot", &json!({"format": "png"}));
+    picture["data"].as_str().map_or(0, str::len)
+}
+
+#[test]
+fn calls_are_sorted_and_followed() {
+    let (dashboard, mut browser) = (start(), Chromium::start());
+    browser.go(&dashboard.at, "Routes that take most CPU");
+    browser.follow("nav a[href='/calls']", "All figures are per request");
+    assert_eq!(browser.ask("document.querySelector('h1').innerText"), "Calls of shop_show");
+    let first = "document.querySelector('tbody th').innerText";
+    assert_eq!(browser.ask(first), "PDOStatement::execute", "what takes most itself");
+    browser.follow("th a[href*='by=calls']", "All figures are per request");
+    assert_eq!(browser.ask("document.querySelector('th[aria-sort]').innerText"), "Calls ▼");
+    assert_eq!(browser.ask(first), "Twig::escape", "310 times");
+    browser.follow("th a[href*='by=total']", "All figures are per request");
+    assert_eq!(browser.ask(first), "(request)");
+    assert!(picture(&mut browser) > 10_000);
+    // Into a function, and on to the one that it calls.
+    browser.follow("th a[href*='function=Shop']", "Called by");
+    assert_eq!(
+        browser.ask("document.querySelector('#callers tbody th').innerText"),
+        "Kernel::handle"
+    );
+    assert_eq!(browser.ask("document.querySelectorAll('#callees tbody tr').length"), 3);
+    browser.follow("#callees a[href*='function=Twig%3A%3Arender']", "Called by");
+    assert_eq!(
+        browser.ask("document.querySelector('#callees tbody th').innerText"),
+        "Twig::escape"
+    );
+    assert!(picture(&mut browser) > 10_000);
+    browser.follow("a[href*='by=own']", "All figures are per request");
+    assert_eq!(browser.errors, Vec::<String>::new());
+}
+
+#[test]
+fn a_boot_is_explained() {
+    let (dashboard, mut browser) = (start(), Chromium::start());
+    browser.go(&dashboard.at, "Routes that take most CPU");
+    browser.follow("nav a[href='/boot']", "Where the time went");
+    let text = |of: &str| format!("document.querySelector('{of}').innerText");
+    let advised = browser.ask(&text("#advice pre"));
+    assert_eq!(advised, "warmup = [\"/\", \"/cart\", \"/c/kettles\"]");
+    assert_eq!(browser.ask("document.querySelectorAll('#parts tbody tr').length"), 6);
+    let first = browser.ask(&text("#files tbody th"));
+    assert!(first.as_str().is_some_and(|name| name.ends_with("ProdContainer.php")), "{first}");
+    assert_eq!(browser.ask(&text("#lazy tbody td")), "App\\Cart\\Cart");
+    assert!(picture(&mut browser) > 10_000);
+    assert_eq!(browser.errors, Vec::<String>::new());
+}
+
 #[test]
 fn a_page_is_live_until_one_pauses_it() {
     let (dashboard, mut browser) = (start(), Chromium::start());
@@ -160,8 +217,7 @@ fn it_fits_a_phone_and_keeps_to_the_colours_one_likes() {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
         browser.tell("Emulation.setEmulatedMedia", &json!({"features": features}));
         grounds.push(browser.ask("getComputedStyle(document.body).backgroundColor"));
-        let picture = browser.tell("Page.captureScreenshot", &json!({"format": "png"}));
-        assert!(picture["data"].as_str().is_some_and(|data| data.len() > 10_000));
+        assert!(picture(&mut browser) > 10_000);
     }
     assert_ne!(grounds[0], grounds[1]);
     // The keyboard's first stop is the way past the menu.
@@ -174,12 +230,13 @@ fn it_fits_a_phone_and_keeps_to_the_colours_one_likes() {
 }
 
 /// (name, page, what it shows when it is all there, width, height, colours)
-const PICTURES: [(&str, &str, &str, u32, u32, &str); 7] = [
+const PICTURES: [(&str, &str, &str, u32, u32, &str); 8] = [
     ("overview", "/", "Routes that take most CPU", 1180, 1060, "light"),
     ("route", "/route?name=shop%5Flist", "How long requests took", 1180, 1060, "light"),
     ("request", "", "Its time", 1180, 860, "dark"),
     ("routes", "/routes", "p95 change", 1180, 620, "dark"),
     ("profile", "/profile?than=reload", "What became dearer", 1180, 760, "light"),
+    ("boot", "/boot", "Where the time went", 1180, 900, "light"),
     ("phone", "/", "Routes that take most CPU", PHONE_WIDTH, 844, "dark"),
     ("phone-route", "/route?name=shop%5Flist", "How long requests took", PHONE_WIDTH, 844, "light"),
 ];

@@ -217,3 +217,11 @@ pub struct GraphNote {
     /// How long the graph is.
     pub bytes: u64,
 }
+
+/// What a process says that has booted the application, or run a request of it: what that has loaded. The text comes with it, in a
+/// sealed memory file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadsNote {
+    /// How long the text is.
+    pub bytes: u64,
+}

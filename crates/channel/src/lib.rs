@@ -10,6 +10,7 @@
 //! | template | image process | [`ImageOrder`] |
 //! | image process | template | [`ImageWord`] |
 //! | worker that traces | who reads call graphs | [`GraphNote`] |
+//! | image process, and worker | who explains boots | [`LoadsNote`] |
 //!
 //! The end of a channel is the end of who reads it: a template whose supervisor has closed stops its workers and
 //! leaves. With an order to fork comes the pipe that the process prints to, if it has one of its own.
@@ -30,10 +31,12 @@ mod socket;
 mod tests;
 
 pub use encoding::{Garbled, LINE_BYTES_MAX, MESSAGE_BYTES_MAX, TooLong, decode, encode};
-pub use event::{Event, Finding, GraphNote, Image, ImageMode, ImageWord, Linking, LinkingState};
+pub use event::{
+    Event, Finding, GraphNote, Image, ImageMode, ImageWord, Linking, LinkingState, LoadsNote,
+};
 pub use exit::EXIT_REPLACE;
 pub use options::{Boots, NoStart, START_BYTES_MAX, START_FLAG, Start, WorkerOptions};
 pub use order::{ConsoleOrder, ImageOrder, Order, Role, WorkerId};
 pub use socket::{
-    GraphEnd, Heard, ImageEnd, Socket, SupervisorEnd, TemplateEnd, TemplateImageEnd, pair,
+    GraphEnd, Heard, ImageEnd, LoadsEnd, Socket, SupervisorEnd, TemplateEnd, TemplateImageEnd, pair,
 };

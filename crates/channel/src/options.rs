@@ -53,6 +53,8 @@ pub struct WorkerOptions {
     pub census: Option<PathBuf>,
     /// Call graphs of requests are taken down, all of them: this template's workers have lanes of their own.
     pub traces: bool,
+    /// There are such workers: a request may ask for them.
+    pub may_trace: bool,
     /// The front controller is told to be a worker script for `FrankenPHP`; otherwise its text says so or not.
     pub frankenphp: bool,
     /// Size of the cache behind `apcu_fetch()` and its like, bytes; 0: there are none.
@@ -100,6 +102,7 @@ impl WorkerOptions {
             rollback_every: 0,
             census: None,
             traces: false,
+            may_trace: false,
             frankenphp: false,
             apcu_bytes: 0,
             php_ini: None,
@@ -131,6 +134,8 @@ pub struct Start {
     pub publishing: RawFd,
     /// The inherited socket that call graphs go to, of a template that traces.
     pub traces: Option<RawFd>,
+    /// The inherited socket on which is told what was loaded, if somebody listens.
+    pub loads: Option<RawFd>,
     /// The settings of PHP's processes.
     pub options: WorkerOptions,
 }

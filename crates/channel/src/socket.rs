@@ -1,7 +1,7 @@
 //! An end of a channel: `SOCK_SEQPACKET`, one message per datagram, a descriptor beside it (unix(7), `SCM_RIGHTS`).
 
 use crate::encoding::{Garbled, MESSAGE_BYTES_MAX, decode, encode};
-use crate::event::{Event, GraphNote, ImageWord};
+use crate::event::{Event, GraphNote, ImageWord, LoadsNote};
 use crate::order::{ImageOrder, Order};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
@@ -33,6 +33,8 @@ pub type ImageEnd = Socket<ImageWord, ImageOrder>;
 
 /// A tracing worker's end of the socket that call graphs go to, and their reader's.
 pub type GraphEnd = Socket<GraphNote, GraphNote>;
+/// The end of the socket on which is told what was loaded, of who tells and of who listens.
+pub type LoadsEnd = Socket<LoadsNote, LoadsNote>;
 
 /// What a look at the socket has brought.
 #[derive(Debug)]

@@ -219,6 +219,7 @@ proptest! {
             published: 7,
             publishing: 8,
             traces: (parent % 2 == 0).then_some(9),
+            loads: (parent % 3 == 0).then_some(10),
             options,
         };
         let file = start.seal().expect("a memory file");
@@ -373,6 +374,7 @@ fn a_start_that_is_sealed_cannot_be_written() {
         published: 7,
         publishing: 8,
         traces: None,
+        loads: None,
         options,
     };
     let file = start.seal().expect("a memory file");

@@ -8,7 +8,7 @@ mod wrong;
 
 use crate::commands::routes::RoutesOptions;
 use crate::top::TopOptions;
-use crate::{calls, companion, compare, leaks, profile, spy};
+use crate::{boot, calls, companion, compare, leaks, profile, spy};
 use clap::ArgMatches;
 use command::command;
 use samovar_config::names;
@@ -53,6 +53,8 @@ pub(crate) enum Invocation {
     Profile(Box<profile::ProfileOptions>),
     /// Say what traced requests of a running server have called.
     Calls(Box<calls::CallsOptions>),
+    /// Say what the boot of a running server went to.
+    Boot(boot::BootOptions),
     /// Ask a running server how it is.
     Status {
         /// Answer in JSON.
@@ -136,6 +138,9 @@ fn parse_from(
             let asked = calls::parse(matches, control(matches, sources)?)
                 .map_err(|e| Early::Wrong(format!("samovar: {e:#}")))?;
             Ok(Invocation::Calls(Box::new(asked)))
+        }
+        Some(("boot", matches)) => {
+            Ok(Invocation::Boot(boot::parse(matches, control(matches, sources)?)))
         }
         Some(("status", matches)) => Ok(Invocation::Status {
             json: matches.get_flag("json"),

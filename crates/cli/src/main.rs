@@ -7,6 +7,7 @@
 
 mod args;
 mod binary;
+mod boot;
 mod calls;
 mod commands;
 mod companion;
@@ -16,6 +17,7 @@ mod convert;
 mod descriptors;
 mod graphs;
 mod leaks;
+mod loads;
 mod logging;
 mod panics;
 mod profile;
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Spy(asked)) => spy::run(&asked),
         Ok(Invocation::Profile(asked)) => profile::run(&asked),
         Ok(Invocation::Calls(asked)) => calls::run(&asked),
+        Ok(Invocation::Boot(asked)) => boot::run(&asked),
         Ok(Invocation::Status { json, control }) => succeed(commands::status::run(control, json)),
         Ok(Invocation::Top(options)) => succeed(top::run(options)),
         Ok(Invocation::Reload { control, options }) => {

@@ -3,7 +3,7 @@
 //! All settings are read again. The supervisor boots the application by them in new workers; when these are up, the
 //! front is given its part, and they take over.
 
-use crate::convert::{front_settings, supervisor_settings};
+use crate::convert::{Ears, front_settings, supervisor_settings};
 use crate::publish::{self, FromFile};
 use crate::service::ServiceState;
 use anyhow::{Result, anyhow, bail};
@@ -13,7 +13,7 @@ use samovar_front::{FrontHandle, PreparedTls, Tls, ValidSettings};
 use samovar_insight::Insight;
 use samovar_insight::store::EventKind;
 use samovar_published::Publishing;
-use samovar_supervisor::{Command, Handle, Reload, Tracer};
+use samovar_supervisor::{Command, Handle, Reload};
 use samovar_wire::{ReloadAnswer, ReloadOptions};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -36,8 +36,8 @@ pub(crate) struct Parts {
     pub(crate) state: ServiceState,
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) insight: Option<Arc<Insight>>,
-    /// Workers that take down call graphs, if there are to be any.
-    pub(crate) tracer: Option<Tracer>,
+    /// Who hears of call graphs, and of what is loaded.
+    pub(crate) ears: Ears,
     pub(crate) published: Publishing,
 }
 
@@ -209,7 +209,7 @@ impl Reloader {
             program,
             parts.open_files,
             parts.environment.clone(),
-            parts.tracer.clone(),
+            parts.ears.clone(),
         );
         let next = Served::new(settings);
         let current = self.1.lock().unwrap_or_else(PoisonError::into_inner);

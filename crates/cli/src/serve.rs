@@ -12,14 +12,14 @@ use crate::control::clients;
 use crate::control::report::StatusSources;
 use crate::control::server::Server;
 use crate::control::socket::Socket;
-use crate::convert::{environment, front_settings, supervisor_settings};
+use crate::convert::{Ears, environment, front_settings, supervisor_settings};
 use crate::graphs::Graphs;
 use crate::logging::{self, LastWords, Logs};
 use crate::publish;
 use crate::reload::{Parts, Reloader};
 use crate::sampling::Sampling;
 use crate::service::{Service, ServiceState, Watchdog};
-use crate::{binary, companion, descriptors, panics, rights};
+use crate::{binary, companion, descriptors, loads, panics, rights};
 use anyhow::{Context, Result, anyhow};
 use hooks::Hooks;
 use limits::Limits;
@@ -160,9 +160,10 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     let connections_max = front_settings(&settings).limits.connections_max;
     let environment = environment(identity.as_ref());
     let graphs = Graphs::open(&settings)?;
-    let tracer = graphs.as_ref().map(|graphs| graphs.tracer.clone());
+    let (loads, telling) = loads::open()?;
+    let ears = Ears { tracer: graphs.as_ref().map(|graphs| graphs.tracer.clone()), loads: telling };
     let of_supervisor =
-        supervisor_settings(&settings, php, open_files, environment.clone(), tracer.clone());
+        supervisor_settings(&settings, php, open_files, environment.clone(), ears.clone());
     let status = StatusSources {
         started: since,
         listen: addresses.iter().map(|at| at.replacen("http://", "", 1)).collect(),
@@ -176,6 +177,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         insight: insight.clone(),
         sampling: sampling.clone(),
         graphs: graphs.clone(),
+        loads,
     };
     let admin = operators::start(admin, &settings, status.clone(), insight.clone())?;
     let state = ServiceState::new(service.clone(), addresses.clone());
@@ -189,7 +191,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         state: state.clone(),
         tls,
         insight: insight.clone(),
-        tracer,
+        ears,
         published,
     });
     let of_clients = reloader.clone();

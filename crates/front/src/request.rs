@@ -282,10 +282,23 @@ async fn run(
     let folders = &setup.settings.sendfile;
     if folders.is_empty() {
         let recycled = std::mem::take(&mut parts.headers);
-        return worker::respond(connection, setup, recycled, answer, exchange, is_head, entry);
+        let response =
+            worker::respond(connection, setup, recycled, answer, exchange, is_head, entry);
+        return response.map(|response| promised(context, response));
     }
     // A file that is sent in the answer's place is asked for by the request's headers.
     let headers = HeaderMap::new();
     let response = worker::respond(connection, setup, headers, answer, exchange, is_head, entry)?;
+    let response = promised(context, response);
     sendfile::instead(context.shared(), folders, parts, response)
+}
+
+/// With the cookie of whoever's next request is to be traced.
+fn promised(
+    context: &RequestContext<'_>,
+    mut response: Response<AnswerBody>,
+) -> Response<AnswerBody> {
+    let profile = &context.setup.settings.profile;
+    traced::promise(context.shared(), profile, response.headers_mut());
+    response
 }

@@ -17,4 +17,5 @@ pub(crate) mod shed;
 pub(crate) mod threads;
 pub(crate) mod throttle;
 pub(crate) mod trouble;
+pub(crate) mod tokens;
 pub(crate) mod waker;

@@ -16,6 +16,7 @@ use crate::runtime::packing::Packing;
 use crate::runtime::shed::Shed;
 use crate::runtime::throttle::Throttle;
 use crate::runtime::trouble::Trouble;
+use crate::runtime::tokens::Tokens;
 use crate::setup::Setup;
 use crate::upstream::Upstreams;
 use jiff::Timestamp;
@@ -42,6 +43,8 @@ pub(crate) struct Shared {
     pub(crate) traces: Traces,
     /// Whose call graph is taken down.
     pub(crate) lots: Lots,
+    /// Whose call graph is taken down next.
+    pub(crate) tokens: Tokens,
     /// Encoded request heads are made here.
     pub(crate) encoded: RefCell<Vec<u8>>,
     /// Set once: no new connections, none kept alive.
@@ -100,6 +103,7 @@ impl Shared {
             ids: RequestIds::new(),
             traces: Traces::default(),
             lots: Lots::default(),
+            tokens: Tokens::default(),
             encoded: RefCell::new(Vec::with_capacity(8 * 1024)),
             draining: Cell::new(false),
             sweeper: Notify::new(),

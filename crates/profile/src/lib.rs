@@ -11,12 +11,16 @@
 //! | `question.rs` | what is asked, answered from both |
 //! | `profiles.rs` | the thread that keeps minutes and answers |
 //! | `calls.rs` | call graphs of traced requests, by day and route |
+//! | `loads.rs` | boots explained, and what requests still load |
+//! | `sealed.rs` | how graphs and loads come |
 
 pub mod calls;
+pub mod loads;
 mod profiles;
 mod question;
 mod running;
 mod sample;
+mod sealed;
 mod store;
 
 pub use profiles::{Options, Profiles, Trouble};

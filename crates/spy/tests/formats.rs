@@ -82,37 +82,130 @@ fn pprof_reads_its_profile() {
     assert_eq!(line(&samples, " [poll tcp 10.0.0.5:5432]")[0], "10", "{samples}");
 }
 
+/// Whether a value is of a type.
+type Is = fn(&Value) -> bool;
+
+/// An object's keys: whether each must be there, and of which type it is.
+fn check(found: &mut Vec<String>, what: &str, value: &Value, keys: &[(&str, bool, Is)]) {
+    let Some(object) = value.as_object() else {
+        return found.push(format!("{what} is no object"));
+    };
+    for (key, is_required, is) in keys {
+        match object.get(*key) {
+            None if *is_required => found.push(format!("{what} has no {key}")),
+            Some(value) if !is(value) => found.push(format!("{what} has {key} {value}")),
+            _ => {}
+        }
+    }
+    let unknown = object.keys().filter(|key| !keys.iter().any(|(known, ..)| known == key));
+    found.extend(unknown.map(|key| format!("{what} has {key}")));
+}
+
+/// What is wrong with a document by <https://www.speedscope.app/file-format-schema.json>: of an object's keys, which must be there, of
+/// which type each is, and (beyond the schema, as the program reads it) what numbers must come to.
+fn violations(document: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    let (text, number, list): (Is, Is, Is) = (Value::is_string, Value::is_number, Value::is_array);
+    let is_schema: Is = |value| value == "https://www.speedscope.app/file-format-schema.json";
+    let units: Is = |value| {
+        let known = ["bytes", "microseconds", "milliseconds", "nanoseconds", "none", "seconds"];
+        value.as_str().is_some_and(|unit| known.contains(&unit))
+    };
+    let keys = [
+        ("$schema", true, is_schema),
+        ("shared", true, Value::is_object as Is),
+        ("profiles", true, list),
+        ("name", false, text),
+        ("activeProfileIndex", false, number),
+        ("exporter", false, text),
+    ];
+    check(&mut found, "the document", document, &keys);
+    check(&mut found, "shared", &document["shared"], &[("frames", true, list)]);
+    let frames = document["shared"]["frames"].as_array().cloned().unwrap_or_default();
+    for frame in &frames {
+        let keys = [
+            ("name", true, text),
+            ("file", false, text),
+            ("line", false, number),
+            ("col", false, number),
+        ];
+        check(&mut found, "a frame", frame, &keys);
+    }
+    let profiles = document["profiles"].as_array().cloned().unwrap_or_default();
+    for profile in &profiles {
+        let is_sampled: Is = |value| value == "sampled";
+        let lists: Is = |value| {
+            let stacks = value.as_array();
+            stacks.is_some_and(|all| {
+                all.iter()
+                    .all(|one| one.as_array().is_some_and(|one| one.iter().all(Value::is_u64)))
+            })
+        };
+        let numbers: Is =
+            |value| value.as_array().is_some_and(|all| all.iter().all(Value::is_number));
+        let keys = [
+            ("type", true, is_sampled),
+            ("name", true, text),
+            ("unit", true, units),
+            ("startValue", true, number),
+            ("endValue", true, number),
+            ("samples", true, lists),
+            ("weights", true, numbers),
+        ];
+        check(&mut found, "a profile", profile, &keys);
+        let samples = profile["samples"].as_array().cloned().unwrap_or_default();
+        let weights = profile["weights"].as_array().cloned().unwrap_or_default();
+        if samples.len() != weights.len() {
+            found.push(format!("{} samples have {} weights", samples.len(), weights.len()));
+        }
+        let indices =
+            samples.iter().filter_map(Value::as_array).flatten().filter_map(Value::as_u64);
+        found.extend(
+            indices.filter(|at| *at >= frames.len() as u64).map(|at| format!("no frame {at}")),
+        );
+        let sum: u64 = weights.iter().filter_map(Value::as_u64).sum();
+        let span = profile["endValue"].as_u64().zip(profile["startValue"].as_u64());
+        if span.is_none_or(|(end, start)| end.checked_sub(start) != Some(sum)) {
+            found.push(format!("the weights come to {sum}"));
+        }
+    }
+    let active = document.get("activeProfileIndex").map_or(Some(0), Value::as_u64);
+    if active.is_none_or(|at| at >= profiles.len() as u64) {
+        found.push("no profile is active".to_owned());
+    }
+    found
+}
+
 #[test]
 fn speedscope_keeps_to_its_schema() {
     let text = speedscope::render(&profile(), "shop");
     let document: Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!(document["$schema"], "https://www.speedscope.app/file-format-schema.json");
-    let keys =
-        |value: &Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
-    // What the schema requires, and nothing that it does not know.
-    let known = ["$schema", "activeProfileIndex", "exporter", "name", "profiles", "shared"];
-    assert_eq!(keys(&document), known);
-    let frames = document["shared"]["frames"].as_array().expect("frames");
-    for frame in frames {
-        assert!(frame["name"].is_string());
-        assert!(
-            keys(frame).iter().all(|key| ["name", "file", "line", "col"].contains(&key.as_str()))
-        );
-    }
+    assert_eq!(violations(&document), Vec::<String>::new(), "{document:#}");
     let only = &document["profiles"][0];
-    let known = ["endValue", "name", "samples", "startValue", "type", "unit", "weights"];
-    assert_eq!(keys(only), known);
     assert_eq!(
-        (only["type"].as_str(), only["unit"].as_str()),
-        (Some("sampled"), Some("nanoseconds"))
+        (&only["unit"], only["samples"].as_array().map(Vec::len)),
+        (&"nanoseconds".into(), Some(3))
     );
-    let samples = only["samples"].as_array().expect("samples");
-    let weights = only["weights"].as_array().expect("weights");
-    assert_eq!((samples.len(), weights.len()), (3, 3));
-    let indices = samples.iter().flat_map(|sample| sample.as_array().expect("a list"));
-    assert!(indices.clone().all(|index| index.as_u64().is_some_and(|i| i < frames.len() as u64)));
-    let total: u64 = weights.iter().filter_map(Value::as_u64).sum();
-    assert_eq!(only["endValue"].as_u64(), Some(total));
+    let empty: Value =
+        serde_json::from_str(&speedscope::render(&Profile::default(), "")).expect("JSON");
+    assert_eq!(violations(&empty), Vec::<String>::new(), "{empty:#}");
+    // And what does not keep to it is seen.
+    for (pointer, wrong) in [
+        ("/$schema", "elsewhere".into()),
+        ("/shared/frames/0/name", 7.into()),
+        ("/shared/frames/0", serde_json::json!({"file": "/a.php"})),
+        ("/profiles/0/unit", "hours".into()),
+        ("/profiles/0/type", "evented".into()),
+        ("/profiles/0/samples/0", serde_json::json!([99])),
+        ("/profiles/0/weights/0", 1.into()),
+        ("/profiles/0/endValue", Value::Null),
+        ("/activeProfileIndex", 1.into()),
+        ("/profiles/0/weights", serde_json::json!([])),
+    ] {
+        let mut broken = document.clone();
+        *broken.pointer_mut(pointer).expect("it is there") = wrong;
+        assert_ne!(violations(&broken), Vec::<String>::new(), "{pointer}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::recycle::RecycleLimits;
 use rustix::process::Rlimit;
-use samovar_channel::{GraphEnd, WorkerOptions};
+use samovar_channel::{GraphEnd, LoadsEnd, WorkerOptions};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -49,6 +49,8 @@ impl Settings {
         let mut settings = Settings { tracer: None, consoles: Vec::new(), ..self.clone() };
         settings.command.options.traces = true;
         settings.command.graphs = Some(graphs);
+        // Its boot takes longer than those that serve do.
+        settings.command.loads = None;
         settings.workers =
             WorkerCount { running_max: self.workers.running_max, ..WorkerCount::fixed(workers) };
         Some(settings)
@@ -94,6 +96,8 @@ pub struct TemplateCommand {
     pub options: WorkerOptions,
     /// Where call graphs go, if they are taken down.
     pub graphs: Option<Arc<GraphEnd>>,
+    /// Where is told what boots and requests load, if somebody listens.
+    pub loads: Option<Arc<LoadsEnd>>,
     /// Its limit of open files; the server's own is higher.
     pub open_files: Rlimit,
     /// Memory that each of PHP's processes may have for itself, bytes; 0: any.

@@ -39,6 +39,7 @@ impl Template {
             published: published.region().as_raw_fd(),
             publishing: published.socket().as_raw_fd(),
             traces: command.graphs.as_ref().map(AsRawFd::as_raw_fd),
+            loads: command.loads.as_ref().map(AsRawFd::as_raw_fd),
             options: command.options.clone(),
         };
         let file = start.seal()?;
@@ -51,7 +52,7 @@ impl Template {
             start.publishing,
             file.as_raw_fd(),
         ];
-        inherited.extend(start.traces);
+        inherited.extend(start.traces.into_iter().chain(start.loads));
         let mut process = Command::new(&command.program);
         process.args(start.arguments(&file));
         for (name, value) in &command.environment {

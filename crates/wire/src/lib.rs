@@ -12,7 +12,9 @@
 //! | `figures.rs` | what its requests came to |
 //! | `profile.rs` | what its workers did |
 //! | `calls.rs` | what its requests called |
+//! | `boot.rs` | what its boot went to |
 
+mod boot;
 mod calls;
 mod figures;
 mod profile;
@@ -20,6 +22,7 @@ mod shared;
 mod status;
 mod well;
 
+pub use boot::BootAnswer;
 pub use calls::{CallsAnswer, CallsQuestion};
 pub use figures::{Figures, ROUTES_MAX, RouteLine, WAITS_MAX, WaitLine};
 pub use profile::{Against, ProfileAnswer, ProfileQuestion, ProfileSide};
@@ -46,6 +49,8 @@ pub enum Request {
     Profile(Box<ProfileQuestion>),
     /// What its requests called; the answer is a [`CallsAnswer`].
     Calls(Box<CallsQuestion>),
+    /// What its boot went to; the answer is a [`BootAnswer`].
+    Boot,
     /// To drain and end; the answer is [`Stopping`].
     Stop,
 }
@@ -77,6 +82,7 @@ impl fmt::Display for Request {
         match self {
             Request::Status => to.write_str("status"),
             Request::Figures => to.write_str("figures"),
+            Request::Boot => to.write_str("boot"),
             Request::Stop => to.write_str("stop"),
             Request::Profile(question) => write!(to, "profile {}", line(question)),
             Request::Calls(question) => write!(to, "calls {}", line(question)),
@@ -101,6 +107,7 @@ impl std::str::FromStr for Request {
         match command {
             "status" if is_alone => Ok(Request::Status),
             "figures" if is_alone => Ok(Request::Figures),
+            "boot" if is_alone => Ok(Request::Boot),
             "stop" if is_alone => Ok(Request::Stop),
             "profile" => ProfileQuestion::parse(line.trim_start()).map(Request::Profile),
             "calls" => CallsQuestion::parse(line.trim_start()).map(Request::Calls),
@@ -172,7 +179,7 @@ mod tests {
 
     #[test]
     fn requests_come_back_as_they_went() {
-        let mut requests = vec![Request::Status, Request::Figures, Request::Stop];
+        let mut requests = vec![Request::Status, Request::Figures, Request::Boot, Request::Stop];
         for against in [None, Some(Against::Reload), Some(Against::Earlier { seconds: 60 })] {
             let route = Some("index.php /a b\n{n}".to_owned());
             let question = ProfileQuestion { route, to: 7, against, ..ProfileQuestion::default() };

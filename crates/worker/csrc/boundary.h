@@ -111,6 +111,8 @@ void samovar_finding(const char *kind, const char *action, const char *what, con
 void samovar_image_is(const char *mode, size_t bytes, size_t regions);
 /* Memory for what a rollback must not bring back (memory/image.c). NULL: none. */
 void *samovar_shared_memory(size_t len);
+/* Gives it back. */
+void samovar_shared_memory_end(void *at, size_t len);
 /* A rollback has taken `ns` and copied `pages` pages. */
 void samovar_rolled_back(uint64_t ns, size_t pages, bool searched);
 /* A script that runs whole has called checkpoint(): its worker leaves after the request. */
@@ -140,12 +142,21 @@ void *samovar_graph_costs_room(void);
 void samovar_graph_calibrate(void *costs);
 bool samovar_graph_adopt(const void *costs);
 /* C, called by Rust in a worker that traces: it becomes one; has taken a request; is about to
- * finish it: its call graph, `len` bytes that stay until the next is taken; is no worker any more.
+ * finish it (of an image process: boots, and is about to be the image; no head): its call graph,
+ * `len` bytes that stay until the next is taken; is no worker any more.
  */
 void samovar_graph_install(void);
 void samovar_graph_open(void);
 const uint8_t *samovar_graph_close(const samovar_head *head, size_t peak_bytes, size_t *len);
 void samovar_graph_forked(void);
+/* Rust, called by C: the number of this process's template, if somebody wants to hear what was
+ * loaded (else 0); and that (loads/report.c). */
+uint64_t samovar_loads_wanted(void);
+void samovar_loads_send(const char *report, size_t len);
+/* Rust, called by C: the boot has come to its checkpoint, or to its end; what it has called is
+ * told.
+ */
+void samovar_boot_over(void);
 /* C, called by Rust: the waits of the request that begins end the worker's turn; those after it do
  * not (interpose/blocking.c). */
 void samovar_turn_open(void);

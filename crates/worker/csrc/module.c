@@ -11,6 +11,7 @@
 #include "functions/wrapped.h"
 #include "graph/graph.h"
 #include "insight/ledger.h"
+#include "loads/loads.h"
 #include "model/frankenphp.h"
 #include "model/script.h"
 #include "rollback/reseed.h"
@@ -46,6 +47,7 @@ static PHP_MINIT_FUNCTION(samovar) {
     if (samovar_settings->traces) {
         samovar_graph_startup();
     }
+    samovar_loads_minit();
     samovar_sapi_minit();
     samovar_sapi_name_varies(); /* Preloading compiles before the first request. */
     return SUCCESS;

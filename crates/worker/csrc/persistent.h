@@ -12,6 +12,7 @@
 #include "memory/arena.h"
 #include "memory/hot.h"
 #include "memory/mappings.h"
+#include "loads/loads.h"
 #include "outside/kept.h"
 #include "outside/paths.h"
 #include "rollback/process.h"
@@ -29,6 +30,7 @@ typedef struct {
     paths_state paths;
     reseed_state reseed;
     time_limit_state time_limit;
+    loads_state loads;
 } persistent_state;
 
 /* NULL until this process is a worker that rolls back, and in what its requests fork. */

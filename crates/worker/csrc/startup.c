@@ -7,6 +7,7 @@
 #include "census/calls.h"
 #include "census/report.h"
 #include "interpose/original.h"
+#include "loads/loads.h"
 #include "memory/arena.h"
 #include "memory/heap.h"
 #include "model/overrun.h"
@@ -90,6 +91,7 @@ int samovar_php_startup(const samovar_options *options) {
     }
     samovar_sapi_started();
     samovar_wrap_functions();
+    samovar_loads_startup();
     samovar_overrun_startup();
     if (samovar_reports()) {
         samovar_calls_watch();

@@ -49,6 +49,8 @@ pub(crate) fn run(process: ImageProcess, rehearsed: bool) -> ! {
     }
     // SAFETY: see `Global`; nothing else has run in this process yet.
     unsafe { *HERE.0.get() = Some((process, Instant::now())) };
+    tracing::install();
+    tracing::open();
     let outcome = boundary::php_boot(BootPlace::Image);
     if let Some((process, _)) = here() {
         process.say(ImageWord::Failed);
@@ -154,6 +156,14 @@ impl ImageProcess {
         os::unblock_signals();
         let lanes = tracing::lanes(&[Lane::App]);
         boundary::install(WorkerEnd::new(self.ring.clone(), me.cell, me.life), lanes);
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn samovar_boot_over() {
+    if here().is_some() {
+        tracing::close(std::ptr::null(), 0);
+        tracing::forked();
     }
 }
 

@@ -1,7 +1,7 @@
 //! How `samovar-php` is started: by the supervisor with a sealed memory file, or by a person who asks what it is.
 
 use crate::boundary;
-use samovar_channel::{GraphEnd, NoStart, START_FLAG, Start, TemplateEnd, WorkerOptions};
+use samovar_channel::{GraphEnd, LoadsEnd, NoStart, START_FLAG, Start, TemplateEnd, WorkerOptions};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use thiserror::Error;
@@ -24,6 +24,8 @@ pub(crate) struct Inherited {
     pub(crate) publishing: OwnedFd,
     /// Where call graphs go, if this is a template that traces.
     pub(crate) traces: Option<GraphEnd>,
+    /// Where it goes what the application loads, if somebody listens.
+    pub(crate) loads: Option<LoadsEnd>,
     /// The settings of PHP's processes.
     pub(crate) options: WorkerOptions,
 }
@@ -69,8 +71,8 @@ pub(crate) fn parse() -> Result<Invocation, WrongStart> {
 
 fn inherit(file: &OsStr) -> Result<Invocation, WrongStart> {
     let file = file.to_str().and_then(|number| number.parse().ok()).unwrap_or(-1);
-    let Start { parent, channel, ring, bell, shared, published, publishing, traces, options } =
-        Start::read(open(file, START_FLAG)?)?;
+    let start = Start::read(open(file, START_FLAG)?)?;
+    let Start { parent, channel, ring, bell, shared, published, publishing, options, .. } = start;
     Ok(Invocation::Template(Box::new(Inherited {
         channel: open(channel, "the channel")?.into(),
         parent,
@@ -79,10 +81,16 @@ fn inherit(file: &OsStr) -> Result<Invocation, WrongStart> {
         shared: open(shared, "the shared memory")?,
         published: open(published, "the published values")?,
         publishing: open(publishing, "the socket of published values")?,
-        traces: traces
+        traces: start
+            .traces
             .map(|fd| open(fd, "the socket of call graphs"))
             .transpose()?
             .map(GraphEnd::from),
+        loads: start
+            .loads
+            .map(|fd| open(fd, "the socket of what is loaded"))
+            .transpose()?
+            .map(LoadsEnd::from),
         options,
     })))
 }

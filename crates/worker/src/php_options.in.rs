@@ -33,6 +33,8 @@ php_options! { |options, frankenphp_worker|
     census: Text = Text::of_path(options.census.as_deref())?.or_empty();
     /// PHP tells of each call, for call graphs of requests
     traces: bool = options.traces;
+    /// there are workers that do so, of which a request may be one
+    may_trace: bool = options.may_trace;
     /// PHP_SAPI
     sapi_name: Text = Text::of(options.sapi_name.as_str())?;
     /// $_SERVER['SERVER_SOFTWARE']

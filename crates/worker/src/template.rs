@@ -14,7 +14,7 @@ use crate::life::{self, Wish};
 use crate::log;
 use crate::options::Inherited;
 use crate::php_options::PhpOptions;
-use crate::{ini, os, relinking, shared, tracing, warmup};
+use crate::{ini, loads, os, relinking, shared, tracing, warmup};
 use nix::sys::signalfd::SignalFd;
 use samovar_channel::{
     Boots, ConsoleOrder, Event, Heard, ImageOrder, ImageWord, Order, Role, TemplateEnd,
@@ -35,8 +35,8 @@ const RETRY: Duration = Duration::from_secs(5);
 
 /// Starts PHP and serves the supervisor until it closes the channel.
 pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>> {
-    let Inherited { channel, parent, ring, bell, shared, published, publishing, traces, options } =
-        inherited;
+    let Inherited { channel, parent, ring, bell, shared, published, publishing, .. } = inherited;
+    let (traces, loads, options) = (inherited.traces, inherited.loads, inherited.options);
     log::use_json(options.json_log);
     os::die_with_parent(parent);
     os::close_on_exec(&channel);
@@ -48,6 +48,11 @@ pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>
         os::close_on_exec(&traces);
         fds.push(traces.as_raw_fd());
         tracing::begin(traces);
+    }
+    if let Some(loads) = loads {
+        os::close_on_exec(&loads);
+        fds.push(loads.as_raw_fd());
+        loads::begin(loads);
     }
     os::close_others(&fds);
     os::stdout_to_stderr();
@@ -199,6 +204,7 @@ impl Template {
         own.into_iter()
             .chain(ring)
             .chain(tracing::socket().map(AsRawFd::as_raw_fd))
+            .chain(loads::socket().map(AsRawFd::as_raw_fd))
             .chain(image.map(AsRawFd::as_raw_fd))
             .chain(self.outputs_of_others())
             .collect()

@@ -1,16 +1,13 @@
 //! A template that traces: what its instrument costs is found out once; each worker sends the call graph of each request.
 //!
-//! A graph goes as a sealed memory file: a message has no room for it, and a file on a disk would be somebody's to clean up.
-//! By system calls alone, which no interposed function counts as the request's.
+//! A graph goes as a sealed memory file (`sealed.rs`).
 
 use crate::boundary::Head;
-use crate::os;
-use rustix::fs::{MemfdFlags, SealFlags};
+use crate::{os, sealed};
 use samovar_channel::{GraphEnd, GraphNote};
 use samovar_ring::Lane;
 use std::ffi::c_void;
 use std::io;
-use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -132,39 +129,11 @@ fn wait_for(pid: i32) {
     }
 }
 
-/// Sends a graph, unless there is no room: nobody waits for a reader. Whether it is on its way.
-fn send(report: &[u8]) -> bool {
-    let Some(graphs) = GRAPHS.get() else { return false };
-    let Ok(file) = seal(report) else { return false };
-    let note = GraphNote { bytes: report.len() as u64 };
-    let sent = graphs.send_now(&note, Some(file.as_fd())).is_ok();
-    // SAFETY: ours, and not used any more; dropped it would be closed by an interposed function.
-    unsafe { rustix::io::close(file.into_raw_fd()) };
-    sent
-}
-
-fn seal(report: &[u8]) -> rustix::io::Result<OwnedFd> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let file = rustix::fs::memfd_create("samovar-graph", flags)?;
-    let mut rest = report;
-    let mut written = Ok(());
-    while !rest.is_empty() {
-        match rustix::io::write(&file, rest) {
-            Ok(len) if len > 0 => rest = &rest[len..],
-            Ok(_) => written = Err(rustix::io::Errno::NOSPC),
-            Err(error) => written = Err(error),
-        }
-        if written.is_err() {
-            break;
-        }
-    }
-    let seals = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
-    match written.and_then(|()| rustix::fs::fcntl_add_seals(&file, seals)) {
-        Ok(()) => Ok(file),
-        Err(error) => {
-            // SAFETY: as in `send`.
-            unsafe { rustix::io::close(file.into_raw_fd()) };
-            Err(error)
-        }
-    }
+/// Sends a graph, unless there is no room: nobody waits for a reader.
+fn send(report: &[u8]) {
+    let Some(graphs) = GRAPHS.get() else { return };
+    sealed::lend(c"samovar-graph", report, |file| {
+        // Without room nobody reads it: that is all.
+        let _ = graphs.send_now(&GraphNote { bytes: report.len() as u64 }, Some(file));
+    });
 }

@@ -79,6 +79,7 @@ impl Bench {
             published: published.region().as_raw_fd(),
             publishing: published.socket().as_raw_fd(),
             traces: None,
+            loads: None,
             options: options(&folder, &file),
         };
         let sealed = start.seal().unwrap();

@@ -3,6 +3,7 @@
 // An invented figure is a float first, and never negative.
 #![allow(clippy::cast_precision_loss, clippy::cast_sign_loss)]
 
+use crate::called;
 use samovar_admin::Host;
 use samovar_insight::export::exposition::Exposition;
 use samovar_insight::store::{Event, EventKind, Minute, Store, StoreLimits};
@@ -10,6 +11,8 @@ use samovar_insight::{
     Aggregate, Batch, Boot, Entry, Finished, HistoryOptions, Insight, Limits, Model, Numbers, Wait,
     WaitKind, Witness as _, intake,
 };
+use samovar_profile::calls::Calls;
+use samovar_profile::loads::Explained;
 use samovar_profile::{At, Profiles, Sample};
 use samovar_spy::profile::Weight;
 use samovar_spy::{Activity, Frame, Function};
@@ -364,6 +367,15 @@ impl Host for Server {
     }
 
     fn metrics(&self, _page: &mut Exposition) {}
+
+    fn boot(&self) -> Option<Explained> {
+        Some(called::boot())
+    }
+
+    fn calls(&self) -> Option<Arc<Calls>> {
+        static CALLS: OnceLock<Arc<Calls>> = OnceLock::new();
+        Some(Arc::clone(CALLS.get_or_init(called::calls)))
+    }
 
     fn profiles(&self) -> Option<Arc<Profiles>> {
         static PROFILES: OnceLock<Arc<Profiles>> = OnceLock::new();

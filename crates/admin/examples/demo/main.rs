@@ -2,6 +2,7 @@
 //!
 //! A day of a small shop is made up first, then a few requests each second; it goes on until it is ended.
 
+mod called;
 mod invented;
 
 use samovar_admin::{Access, Admin};

@@ -3,6 +3,7 @@
 //! Each is a function of what was asked and of [`Sources`]. What comes from outside (routes, paths, peers, tags, ids) is
 //! only ever text, or encoded within a link's query: maud escapes what it is given, and nothing here asks it not to.
 
+mod boot;
 mod calls;
 mod consoles;
 mod history;
@@ -56,7 +57,7 @@ struct Page {
     show: fn(&View) -> Shown,
 }
 
-const PAGES: [Page; 11] = [
+const PAGES: [Page; 12] = [
     Page { path: "/", of: "/", is_live: true, show: overview::show },
     Page { path: "/routes", of: "/routes", is_live: true, show: routes::show },
     Page { path: "/route", of: "/routes", is_live: true, show: route::show },
@@ -64,6 +65,7 @@ const PAGES: [Page; 11] = [
     Page { path: "/request", of: "/requests", is_live: false, show: request::show },
     Page { path: "/workers", of: "/workers", is_live: true, show: workers::show },
     Page { path: "/image", of: "/image", is_live: true, show: image::show },
+    Page { path: "/boot", of: "/boot", is_live: false, show: boot::show },
     Page { path: "/consoles", of: "/consoles", is_live: true, show: consoles::show },
     Page { path: "/profile", of: "/profile", is_live: false, show: profile::show },
     Page { path: "/calls", of: "/calls", is_live: false, show: calls::show },

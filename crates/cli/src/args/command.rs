@@ -2,7 +2,7 @@
 
 use super::help;
 use crate::top::{EVERY, EVERY_HINT, Kind, TABLE_HINT};
-use crate::{calls, companion, compare, leaks, profile, spy};
+use crate::{boot, calls, companion, compare, leaks, profile, spy};
 use clap::{Arg, ArgAction, Command};
 use samovar_config::names;
 use samovar_config::table::SETTINGS;
@@ -24,6 +24,7 @@ pub(super) fn command() -> Command {
         .subcommand(spy::command().arg(json_argument()))
         .subcommand(profile::command().arg(control_argument()).arg(json_argument()))
         .subcommand(calls::command().arg(control_argument()).arg(json_argument()))
+        .subcommand(boot::command().arg(control_argument()).arg(json_argument()))
         .subcommand(
             Command::new("status")
                 .about("Says what the running server does")

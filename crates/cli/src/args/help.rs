@@ -14,6 +14,7 @@ Examples:
   samovar spy --all                   what do the PHP processes of this machine do?
   samovar profile                     where does the time of its requests go?
   samovar calls                       who calls what in traced requests, how often?
+  samovar boot                        what does its boot take, what do requests still load?
   samovar status --json               what the running server does
   samovar reload                      after a deploy: boot anew, lose no request
   samovar stop                        let it finish what it has begun, then end it

@@ -6,6 +6,7 @@ use crate::sampling::Sampling;
 use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Shed, Trouble};
 use samovar_insight::{Costs, Insight};
 use samovar_log::Log;
+use samovar_profile::loads::Loads;
 use samovar_published::Publishing;
 use samovar_ring::{DesiredState, WorkerState};
 use samovar_shared::Shared;
@@ -36,6 +37,8 @@ pub(crate) struct StatusSources {
     pub(crate) sampling: Option<Arc<Sampling>>,
     /// Of traced requests, if any are.
     pub(crate) graphs: Option<Graphs>,
+    /// Boots, and what requests load.
+    pub(crate) loads: Loads,
 }
 
 /// How the server is now.

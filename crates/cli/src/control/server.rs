@@ -6,7 +6,7 @@ use crate::service::ServiceState;
 use anyhow::Result;
 use samovar_supervisor::Command;
 use samovar_wire::{
-    CallsAnswer, CallsQuestion, Misunderstood, ProfileAnswer, ProfileQuestion, Refused,
+    BootAnswer, CallsAnswer, CallsQuestion, Misunderstood, ProfileAnswer, ProfileQuestion, Refused,
     ReloadAnswer, ReloadOptions, Request, Stopping, line as line_of,
 };
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -72,6 +72,7 @@ impl Server {
             Ok(Request::Figures) => line_of(&figures(&self.sources)),
             Ok(Request::Profile(question)) => return self.profile(*question),
             Ok(Request::Calls(question)) => line_of(&self.calls(&question)),
+            Ok(Request::Boot) => line_of(&self.boot()),
             Ok(Request::Stop) => {
                 self.state.stops();
                 self.sources.supervisor.send(Command::Draining);
@@ -97,7 +98,7 @@ impl Server {
             }
             Err(Misunderstood::Command) => line_of(&Refused {
                 error:
-                    "unknown command; known are status, figures, profile, calls, reload and stop"
+                    "unknown command; known are status, figures, profile, calls, boot, reload and stop"
                         .to_owned(),
             }),
         })
@@ -119,6 +120,21 @@ impl Server {
             waker.wake();
         });
         Reply::Later(told)
+    }
+
+    /// What the boot went to.
+    fn boot(&self) -> BootAnswer {
+        let Some(explained) = self.sources.loads.latest() else {
+            let error = "no application has been booted ahead of its requests\nhint: that is done for one that calls \
+                         Samovar\\checkpoint() or Samovar\\serve(); if it boots at the moment, ask again";
+            return BootAnswer { error: Some(error.to_owned()), ..BootAnswer::default() };
+        };
+        let image = status(&self.sources).image;
+        BootAnswer {
+            error: None,
+            explained: serde_json::to_value(&explained).unwrap_or_default(),
+            image_ms: image.map_or(0.0, |image| image.boot_ms),
+        }
     }
 
     /// What requests have called, or a signature that has one traced.

@@ -4,11 +4,12 @@ use crate::companion;
 use crate::rights;
 use crate::service::VARIABLES;
 use rustix::process::Rlimit;
-use samovar_channel::{Boots, WorkerOptions};
+use samovar_channel::{Boots, LoadsEnd, WorkerOptions};
 use samovar_config::{Compat, ConsoleCommand, LogFormat, LogLevel, Settings, Workers};
 use samovar_supervisor::identity::Identity;
 use samovar_supervisor::{RecycleLimits, TemplateCommand, Tracer, WorkerCount};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What PHP's processes do not share with this one.
 pub(crate) fn environment(identity: Option<&Identity>) -> Vec<(String, Option<String>)> {
@@ -16,18 +17,28 @@ pub(crate) fn environment(identity: Option<&Identity>) -> Vec<(String, Option<St
     hidden.into_iter().chain(rights::environment(identity)).collect()
 }
 
+/// Who hears what of PHP's processes, beside the supervisor.
+#[derive(Clone)]
+pub(crate) struct Ears {
+    /// Of traced requests, if any are.
+    pub(crate) tracer: Option<Tracer>,
+    /// Of what boots and requests load.
+    pub(crate) loads: Arc<LoadsEnd>,
+}
+
 pub(crate) fn supervisor_settings(
     settings: &Settings,
     program: PathBuf,
     open_files: Rlimit,
     environment: Vec<(String, Option<String>)>,
-    tracer: Option<Tracer>,
+    ears: Ears,
 ) -> samovar_supervisor::Settings {
     samovar_supervisor::Settings {
         command: TemplateCommand {
             program,
             options: worker_options(settings),
             graphs: None,
+            loads: Some(ears.loads),
             open_files,
             memory_ceiling: settings.limits.memory_ceiling,
             no_new_privileges: settings.no_new_privileges,
@@ -41,7 +52,7 @@ pub(crate) fn supervisor_settings(
         },
         image_errors: settings.image_errors.clone(),
         consoles: settings.consoles.iter().map(console_command).collect(),
-        tracer,
+        tracer: ears.tracer,
         boot_limit: settings.timeouts.boot,
         drain_limit: settings.timeouts.drain,
         after_limit: settings.timeouts.after,
@@ -80,6 +91,7 @@ fn worker_options(settings: &Settings) -> WorkerOptions {
         } else {
             0
         },
+        may_trace: settings.profile.traces(),
         php_ini: settings.php_ini.clone(),
         define: settings.php.clone(),
         sapi_name: settings.sapi_name.clone(),

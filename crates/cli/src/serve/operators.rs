@@ -13,6 +13,7 @@ use samovar_insight::store::StoreLimits;
 use samovar_insight::{Clock, HistoryOptions, Insight, Intake, Limits, Options, Witness, intake};
 use samovar_profile::Profiles;
 use samovar_profile::calls::Calls;
+use samovar_profile::loads::Explained;
 use samovar_wire::{ScalingStatus, SharedObject, SharedStatus, Status};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -115,6 +116,10 @@ impl Host for Server {
     fn profiles(&self) -> Option<Arc<Profiles>> {
         let sampling = self.sources.sampling.as_ref()?;
         (sampling.status().hertz > 0).then(|| Arc::clone(&sampling.profiles))
+    }
+
+    fn boot(&self) -> Option<Explained> {
+        self.sources.loads.latest()
     }
 
     fn calls(&self) -> Option<Arc<Calls>> {

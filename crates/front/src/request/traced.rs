@@ -3,10 +3,15 @@
 //! A share of them, drawn by lot, or whoever asks for it with a signature. Nobody waits for it: where those workers are busy, or
 //! there are none, the request goes where all go. A signature is `EXPIRES-MAC`: seconds since 1970, and the HMAC-SHA256 (RFC
 //! 2104) of `samovar-trace EXPIRES` in hexadecimal digits.
+//!
+//! An application may have its visitor's next request traced (`Samovar\trace_next()`): its answer says so in a header, which becomes a cookie
+//! with a token that holds once.
 
 use super::context::ScriptRequest;
 use crate::exchange::Exchanges;
-use http::{HeaderMap, HeaderName, header};
+use crate::runtime::tokens::NEXT_S;
+use crate::shared::Shared;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use ring::hmac;
 use samovar_config::Profile;
 use samovar_ring::Lane;
@@ -30,6 +35,22 @@ pub fn trace_signature(key: &str, expires: u64) -> String {
         let _ = write!(text, "{byte:02x}");
     }
     text
+}
+
+/// What an answer says whose visitor's next request is to be traced.
+const NEXT: HeaderName = HeaderName::from_static("x-samovar-trace-next");
+
+/// An answer that asks for the visitor's next request gets the cookie for it.
+pub(super) fn promise(shared: &Shared, profile: &Profile, headers: &mut HeaderMap) {
+    if !profile.traces() || headers.remove(NEXT).is_none() {
+        return;
+    }
+    let Some(token) = shared.tokens.give(shared.clock.real_ms() / 1_000) else { return };
+    let cookie =
+        format!("{TRACE_COOKIE}={token}; Max-Age={NEXT_S}; Path=/; HttpOnly; SameSite=Lax");
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        headers.append(header::SET_COOKIE, cookie);
+    }
 }
 
 fn signed(expires: u64) -> String {
@@ -65,13 +86,23 @@ fn asked(headers: &HeaderMap) -> Option<&str> {
 pub(super) fn lane(request: &ScriptRequest<'_>, exchanges: &Exchanges) -> Lane {
     let script = request.script;
     let profile = &request.context.setup.settings.profile;
-    if !profile.traces() || !is_wanted(request, profile) {
+    if !profile.traces() {
         return script.lane;
     }
-    let counters = &request.shared().counters;
+    let shared = request.shared();
+    let asked = asked(&request.parts.headers);
+    let now_s = || shared.clock.real_ms() / 1_000;
+    let token = asked.filter(|text| shared.tokens.holds(text, now_s()));
+    if token.is_none() && !is_wanted(request, profile, asked, now_s) {
+        return script.lane;
+    }
+    let counters = &shared.counters;
     let lane = script.lane.trace();
     if exchanges.has_idle(lane) {
         counters.traced.add(1);
+        if let Some(token) = token {
+            shared.tokens.spend(token);
+        }
         lane
     } else {
         counters.not_traced.add(1);
@@ -79,16 +110,17 @@ pub(super) fn lane(request: &ScriptRequest<'_>, exchanges: &Exchanges) -> Lane {
     }
 }
 
-fn is_wanted(request: &ScriptRequest<'_>, profile: &Profile) -> bool {
-    let shared = request.shared();
+fn is_wanted(
+    request: &ScriptRequest<'_>,
+    profile: &Profile,
+    asked: Option<&str>,
+    now_s: impl Fn() -> u64,
+) -> bool {
     let is_drawn = profile.trace_ppm > 0
         && request.script.terms.may_trace
-        && shared.lots.draw(profile.trace_ppm);
-    let now_s = || shared.clock.real_ms() / 1_000;
-    is_drawn
-        || profile.trace_key.as_deref().is_some_and(|key| {
-            asked(&request.parts.headers).is_some_and(|text| is_signed(key, text, now_s()))
-        })
+        && request.shared().lots.draw(profile.trace_ppm);
+    let key = profile.trace_key.as_deref();
+    is_drawn || asked.zip(key).is_some_and(|(text, key)| is_signed(key, text, now_s()))
 }
 
 #[cfg(test)]

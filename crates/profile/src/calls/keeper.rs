@@ -1,18 +1,13 @@
 //! The thread that takes graphs in as workers send them, adds them up, and keeps them; who asks looks over its shoulder.
-//!
-//! A graph comes as a sealed memory file: what it holds cannot change, and its size is known before a byte is copied.
 
 use super::graph::Graph;
 use super::store::Store;
 use super::trace::Trace;
+use crate::sealed;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::SealFlags;
 use samovar_channel::{GraphEnd, Heard};
 use samovar_insight::route_by_path;
 use std::collections::HashMap;
-use std::fs::File;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -264,8 +259,9 @@ impl Keeper {
                 }
                 Ok(Some(Heard::End) | None) | Err(_) => return,
             };
-            let trace =
-                file.and_then(|file| read(file, note.bytes)).and_then(|text| Trace::read(&text));
+            let trace = file
+                .and_then(|file| sealed::read(file, note.bytes, GRAPH_BYTES_MAX))
+                .and_then(|text| Trace::read(&text));
             let mut state = lock(&self.state);
             match trace {
                 Some(trace) => {
@@ -291,18 +287,74 @@ impl Keeper {
     }
 }
 
-/// What a sealed memory file holds; `None`: it is none, or too long.
-fn read(file: OwnedFd, bytes: u64) -> Option<Vec<u8>> {
-    // Only memory files have seals: reading anything else might wait, or do something.
-    let seals = rustix::fs::fcntl_get_seals(&file).ok()?;
-    let is_final = seals.contains(SealFlags::WRITE | SealFlags::SHRINK);
-    let file = File::from(file);
-    let is_whole = file.metadata().ok()?.len() == bytes;
-    if !is_final || !is_whole || bytes > GRAPH_BYTES_MAX {
-        return None;
+#[cfg(test)]
+mod tests {
+    use super::super::table::{Order, rows};
+    use super::*;
+
+    fn state() -> State {
+        let store = Store::open(None, 1 << 20, DAYS_MAX).expect("memory");
+        State { store, today: HashMap::new(), day: 0, report: CallsReport::default() }
     }
-    let mut text = vec![0; usize::try_from(bytes).ok()?];
-    // At a position of its own: the writer's stands at the end, and is shared.
-    file.read_exact_at(&mut text, 0).ok()?;
-    Some(text)
+
+    /// A request of the route `shop` that was in `total` for so long.
+    fn trace(total_ns: u64) -> Trace {
+        let text = format!(
+            "samovar-graph 1\nq\tid\tGET\t/a\t/index.php\tshop\nr\t0\t2\t0\t0\n\
+             f\t0\t1\t{total_ns}\t0\t{total_ns}\t0\t0\t0\t0\t\t(request)\n\
+             f\t0\t3\t{total_ns}\t{total_ns}\t{total_ns}\t{total_ns}\t0\t0\t7\t/a.php\ttotal\n\
+             e\t0\t1\t3\t{total_ns}\t{total_ns}\t0\nend\n"
+        );
+        Trace::read(text.as_bytes()).expect("a graph")
+    }
+
+    /// How much `total` has grown, per request, on a day; `None`: there is nothing to compare with.
+    fn growth(state: &mut State, day: u64) -> Option<f64> {
+        let selected = state.select(Some(day), Some("shop")).expect("it is in memory");
+        let rows = rows(&selected.graph, &selected.before, Order::Growth);
+        rows.iter().find(|row| row.function.name == "total").and_then(|row| row.growth)
+    }
+
+    #[test]
+    fn growth_is_against_the_seven_days_before() {
+        let mut state = state();
+        // Ten requests a day, dearer from the 20th on; what is older than a week does not count.
+        for (day, ns) in [(10, 90_000), (13, 1_000), (15, 3_000), (20, 7_000), (21, 7_000)] {
+            for request in 0..10 {
+                state.add(&trace(ns), day * DAY_S + request).expect("it is in memory");
+            }
+        }
+        assert_eq!(growth(&mut state, 10), None, "nothing was before");
+        assert_eq!(growth(&mut state, 13), Some(1_000.0 - 90_000.0));
+        assert_eq!(
+            growth(&mut state, 20),
+            Some(7_000.0 - 2_000.0),
+            "the mean of the 13th and the 15th"
+        );
+        // Of the 15th and the 20th.
+        let mean = 5_000.0;
+        assert_eq!(growth(&mut state, 21), Some(7_000.0 - mean), "the 13th is eight days away");
+        let selected = state.select(None, None).expect("it is in memory");
+        assert_eq!((selected.day, &*selected.route), (21, "shop"), "the latest day is shown");
+        assert_eq!((selected.graph.requests, selected.before.requests), (10, 20));
+        assert_eq!(selected.days, [21, 20, 15, 13, 10]);
+        // Who asks by growth sees it first.
+        let first = rows(&selected.graph, &selected.before, Order::Growth);
+        assert_eq!(first[0].function.name, "total");
+    }
+
+    #[test]
+    fn a_function_that_is_new_has_grown_by_all_it_takes() {
+        let mut state = state();
+        let before = trace(5_000);
+        let mut now = trace(5_000);
+        now.functions[1].name = "new".to_owned();
+        state.add(&before, DAY_S).expect("it is in memory");
+        state.add(&now, 2 * DAY_S).expect("it is in memory");
+        let selected = state.select(Some(2), Some("shop")).expect("it is in memory");
+        let rows = rows(&selected.graph, &selected.before, Order::Growth);
+        assert_eq!((&*rows[0].function.name, rows[0].growth), ("new", Some(5_000.0)));
+        // Those that are gone are not of that day.
+        assert!(rows.iter().all(|row| row.function.name != "total"));
+    }
 }

@@ -56,6 +56,7 @@ impl Bench {
                 program: "/nonexistent".into(),
                 options: WorkerOptions::bare("/".into()),
                 graphs: None,
+                loads: None,
                 open_files: Rlimit { current: None, maximum: None },
                 memory_ceiling: 0,
                 no_new_privileges: false,

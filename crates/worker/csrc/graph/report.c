@@ -61,6 +61,8 @@ size_t samovar_graph_write(graph_state *g, const samovar_head *head, size_t peak
     put(&to, "samovar-graph 1\n");
     if (head) {
         put_request(&to, head);
+    } else {
+        put(&to, "q\t\t\t\t\t(boot)\n");
     }
     for (int kind = 0; kind < GRAPH_KINDS; kind++) {
         const graph_cost *cost = &samovar_graph_costs.of[kind];

@@ -40,6 +40,10 @@ void *samovar_shared_memory(size_t len) {
     return at == MAP_FAILED ? NULL : at;
 }
 
+void samovar_shared_memory_end(void *at, size_t len) {
+    syscall(SYS_munmap, at, len);
+}
+
 /* ---- what there is ------------------------------------------------------------------------- */
 
 typedef struct {

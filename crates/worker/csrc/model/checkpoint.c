@@ -9,6 +9,7 @@
 #include "census/watch.h"
 #include "leave.h"
 #include "insight/ledger.h"
+#include "loads/loads.h"
 #include "memory/heap.h"
 #include "memory/image.h"
 #include "model/activate.h"
@@ -75,20 +76,26 @@ static void tidy(void) {
  * process that cannot go on. */
 static int preflight(void) {
     if (samovar_place == SAMOVAR_REHEARSES) {
+        samovar_loads_booted();
         _exit(0);
     }
+    const uint32_t look = samovar_load_begin(LOAD_LOOK, "", 0);
     close_scripts();
     samovar_connections_remember();
     const int fall = samovar_preflight();
+    samovar_load_end(look);
     if (fall == FALL_SCRIPT) {
+        samovar_loads_booted();
         samovar_image_is("script", 0, 0);
     } else if (fall == FALL_WORKER && samovar_place == SAMOVAR_BOOTS_IMAGE) {
+        samovar_loads_booted();
         samovar_image_is("worker", 0, 0);
     }
     return fall;
 }
 
 static bool take_image(void) {
+    samovar_loads_booted();
     tidy();
     samovar_end_below_prepare();
     const char *problem = samovar_image_take();
@@ -98,11 +105,13 @@ static bool take_image(void) {
         return false;
     }
     samovar_image_is("shared", samovar_image->held_bytes, samovar_image->region_count);
+    load_table *table = samovar_loads_room();
     if (!samovar_rollback_here()) {
         samovar_note("PHP Samovar: this worker cannot roll back (are /proc/self/pagemap and statm "
                      "readable?)");
         samovar_leave_for(LEAVE_FATAL);
     }
+    samovar_loads_begin(&samovar_persistent->loads, table);
     return true;
 }
 
@@ -113,6 +122,7 @@ bool samovar_take_image(void) {
 /* Samovar\\serve() without rollback: nothing is rolled back, so that forks may share what they
  * boot, unless it is something that two processes cannot both use. */
 void samovar_share_boot(void) {
+    samovar_loads_booted();
     samovar_paths_settle(false);
     const int fall = samovar_preflight();
     samovar_image_is(fall == FALL_SHARED ? "resident" : "worker", 0, 0);
@@ -135,6 +145,9 @@ static void wait_for_request(void) {
 
 /* Below the checkpoint, in each request: what it begins with. */
 static void begin_below(void) {
+    if (samovar_persistent) {
+        samovar_loads_open(&samovar_persistent->loads, samovar_persistent->rollback.count);
+    }
     samovar_resume_begin();
     samovar_activate_below();
     samovar_resume();

@@ -12,6 +12,7 @@
 #include "functions/response_object.h"
 #include "functions/timer_object.h"
 #include "insight/ledger.h"
+#include "loads/loads.h"
 #include "model/activate.h"
 #include "model/checkpoint.h"
 #include "model/collect.h"
@@ -233,6 +234,9 @@ static bool dispatch(samovar_handler *handler) {
     zend_execute_data *caller = EG(current_execute_data);
     samovar_answered = false;
     dispatching = true;
+    if (samovar_persistent && rollback_every == 1) {
+        samovar_loads_open(&samovar_persistent->loads, samovar_persistent->rollback.count);
+    }
     const bool intact = handle(handler);
     if (!dispatching) {
         return true; /* The script has ended meanwhile, and the request with it. */
@@ -265,7 +269,12 @@ static void drop_early_answer(void) {
 static void warm_up(samovar_handler *handler) {
     samovar_warming = true;
     while ((samovar_current = samovar_next_warmup())) {
-        if (!dispatch(handler)) {
+        const samovar_head *head = samovar_current;
+        const uint32_t load =
+            samovar_load_begin(LOAD_REQUEST, samovar_text(head, head->target), head->target.len);
+        const bool is_intact = dispatch(handler);
+        samovar_load_end(load);
+        if (!is_intact) {
             samovar_note("PHP Samovar: a warm-up request ended in a fatal error");
             zend_bailout();
         }
@@ -280,9 +289,12 @@ static void take_image(void) {
         samovar_take_image();
         heap_at_image = zend_memory_usage(0);
     } else if (samovar_place == SAMOVAR_REHEARSES) {
+        samovar_loads_booted();
         _exit(0);
     } else if (samovar_place == SAMOVAR_BOOTS_IMAGE) {
         samovar_share_boot();
+    } else {
+        samovar_loads_booted();
     }
 }
 

@@ -5,6 +5,7 @@
 #include "model/script.h"
 #include "compat.h"
 #include "insight/ledger.h"
+#include "loads/loads.h"
 #include "model/checkpoint.h"
 #include "model/end_below.h"
 #include "model/inclusion.h"
@@ -116,7 +117,9 @@ int samovar_php_boot(int place) {
     SG(sapi_headers).http_response_code = 200;
     SG(request_info).path_translated = (char *)samovar_settings->app_script;
     samovar_boot_begin();
+    samovar_loads_boot();
     const int outcome = run(samovar_settings->app_script, true);
+    samovar_loads_booted(); /* It has come to no checkpoint. */
     samovar_place = SAMOVAR_RUNS_SCRIPTS;
     return outcome;
 }

@@ -2,6 +2,7 @@
  * requests, each in a child whose end nobody has to undo, or by Samovar\warmup(). */
 #include "model/warmup.h"
 #include "compat.h"
+#include "loads/loads.h"
 #include "model/activate.h"
 #include "sapi/sapi.h"
 #include <zend_exceptions.h>
@@ -195,9 +196,12 @@ static bool warm_up_by_child(const samovar_head *head) {
 bool samovar_warm_up(void) {
     const samovar_head *head;
     while ((head = samovar_next_warmup())) {
+        const uint32_t load =
+            samovar_load_begin(LOAD_REQUEST, samovar_text(head, head->target), head->target.len);
         if (warm_up_by_child(head)) {
             return true;
         }
+        samovar_load_end(load);
     }
     return false;
 }
@@ -242,8 +246,10 @@ ZEND_FUNCTION(Samovar_warmup) {
     info.retval = &returned;
     php_output_start_default();
     const int level = php_output_get_level();
+    const uint32_t load = samovar_load_begin(LOAD_WARMUP, "", 0);
     zend_call_function(&info, &cache);
     zval_ptr_dtor(&returned);
+    samovar_load_end(load);
     if (EG(exception)) {
         log_exception();
     }

@@ -146,7 +146,7 @@ fn table(selected: &Selected, order: Order) -> Markup {
                 th scope="col" { "Function" }
                 @for (by, name) in heads {
                     th.number scope="col" aria-sort=[(by == order).then_some("descending")] {
-                        a href=(address(selected, ("by", name_of(by)))) { (name) }
+                        a href=(address(selected, ("by", name_of(by)))) { (name) @if by == order { " ▼" } }
                     }
                 }
             } }

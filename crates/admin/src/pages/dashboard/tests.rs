@@ -6,6 +6,7 @@ use samovar_insight::store::EventKind;
 use samovar_insight::{
     Batch, Entry, Finished, Insight, Limits, Model, Numbers, Wait, WaitKind, intake,
 };
+use samovar_profile::loads::Explained;
 use samovar_profile::{At, Options, Profiles, Sample};
 use samovar_spy::profile::Weight;
 use samovar_spy::{Activity, Frame, Function};
@@ -32,6 +33,10 @@ impl Host for Says {
     }
 
     fn metrics(&self, _page: &mut Exposition) {}
+
+    fn boot(&self) -> Option<Explained> {
+        serde_json::from_value(self.0.get("explained")?.clone()).ok()
+    }
 
     fn profiles(&self) -> Option<Arc<Profiles>> {
         self.1.clone()
@@ -74,6 +79,16 @@ fn status(text: &str) -> Value {
         "version": text, "listen": [text], "not_ready": text,
         "workers": [{"pid": 1, "state": text, "model": text}],
         "consoles": [{"name": text, "state": text}],
+        "explained": {
+            "boot": {
+                "parts": [{"name": text}], "folders": [{"folder": text}],
+                "files": [{"file": text, "class": text}, {"file": text, "place": text}],
+            },
+            "lazy": {
+                "requests": 1, "files": [{"file": text, "class": text, "path": text}],
+                "advice": {"setting": text, "classes": text, "files": [text], "uncached": [text]},
+            },
+        },
         "image": {"mode": text, "refork_reasons": {text: 1}, "findings": [finding]},
     })
 }
@@ -113,6 +128,7 @@ fn text_from_outside_is_only_text() {
             "/requests",
             "/workers",
             "/image",
+            "/boot",
             "/consoles",
             "/history",
             &of_route,
@@ -150,6 +166,7 @@ fn without_figures_pages_say_so() {
         ("/history", "There is no history"),
         ("/profile", "profile.hertz is 0"),
         ("/calls", "No request is traced"),
+        ("/boot", "No application has been booted ahead"),
     ] {
         let page = show(&nobody, address);
         assert!(page.contains(expected), "{address}:\n{page}");

@@ -127,3 +127,40 @@ fn part(text: &str) -> Option<u32> {
     }
     super::exports::share(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::part;
+
+    #[test]
+    fn parts_are_parts_of_a_million() {
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("1/1", Some(1_000_000)),
+            ("1/1000", Some(1_000)),
+            ("1 / 1000", Some(1_000)),
+            ("2/3", Some(666_666)),
+            ("1/1000000", Some(1)),
+            ("18446744073709551615/18446744073709551615", Some(1_000_000)),
+            ("0.1%", Some(1_000)),
+            ("100%", Some(1_000_000)),
+            // Less than one of a million is none, and nobody asks for none in such words.
+            ("1/1000001", None),
+            ("0/5", None),
+            ("3/2", None),
+            ("1/0", None),
+            ("-1/2", None),
+            ("1/2/3", None),
+            ("1/", None),
+            ("/2", None),
+            ("18446744073709551616/18446744073709551616", None),
+            ("1", None),
+            ("0.5", None),
+            ("101%", None),
+            ("half", None),
+            ("", None),
+        ] {
+            assert_eq!(part(text), expected, "{text}");
+        }
+    }
+}

@@ -30,6 +30,9 @@ ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Samovar_route, 0, 1, IS_VOID, 0)
     ZEND_ARG_TYPE_INFO(0, name, IS_STRING, 0)
 ZEND_END_ARG_INFO()
 
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_Samovar_trace_next, 0, 0, _IS_BOOL, 0)
+ZEND_END_ARG_INFO()
+
 ZEND_BEGIN_ARG_WITH_RETURN_OBJ_INFO_EX(arginfo_Samovar_timer, 0, 1, Samovar\\Timer, 0)
     ZEND_ARG_TYPE_INFO(0, tags, IS_ARRAY, 0)
 ZEND_END_ARG_INFO()
@@ -103,6 +106,7 @@ static const zend_function_entry samovar_functions[] = {
     ZEND_NS_FENTRY("Samovar", extend_deadline, ZEND_FN(Samovar_extend_deadline), arginfo_Samovar_extend_deadline, 0)
     ZEND_NS_FENTRY("Samovar", warmup, ZEND_FN(Samovar_warmup), arginfo_Samovar_warmup, 0)
     ZEND_NS_FENTRY("Samovar", route, ZEND_FN(Samovar_route), arginfo_Samovar_route, 0)
+    ZEND_NS_FENTRY("Samovar", trace_next, ZEND_FN(Samovar_trace_next), arginfo_Samovar_trace_next, 0)
     ZEND_NS_FENTRY("Samovar", timer, ZEND_FN(Samovar_timer), arginfo_Samovar_timer, 0)
     ZEND_FENTRY(fastcgi_finish_request, ZEND_FN(fastcgi_finish_request), arginfo_fastcgi_finish_request, 0)
     ZEND_FENTRY(apache_request_headers, ZEND_FN(apache_request_headers), arginfo_apache_request_headers, 0)
