@@ -15,6 +15,7 @@ mod control;
 mod convert;
 mod descriptors;
 mod graphs;
+mod handover;
 mod leaks;
 mod logging;
 mod panics;
@@ -29,13 +30,25 @@ mod spy;
 mod terminal;
 mod top;
 mod trial;
+mod upgrade;
 
 use args::Invocation;
+use handover::predecessor::Predecessor;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Before this process opens anything, which would get the number of what is missing.
+    let predecessor = match Predecessor::of_environment() {
+        Ok(predecessor) => predecessor,
+        Err(error) => {
+            terminal::complain(&format!(
+                "samovar: cannot take over from the server that has started this one: {error}"
+            ));
+            return ExitCode::FAILURE;
+        }
+    };
     let result = match args::parse() {
-        Ok(Invocation::Serve { settings, sources }) => serve::run(*settings, *sources),
+        Ok(Invocation::Serve { settings, sources }) => serve::run(*settings, *sources, predecessor),
         Ok(Invocation::Check { sources, json }) => return commands::check::run(&sources, json),
         Ok(Invocation::Routes { settings, asked }) => {
             succeed(commands::routes::run(&settings, &asked))
@@ -50,8 +63,16 @@ fn main() -> ExitCode {
         Ok(Invocation::Reload { control, options }) => {
             succeed(commands::reload::run(control, options))
         }
+        Ok(Invocation::Upgrade { control, binary }) => {
+            succeed(commands::upgrade::run(control, binary))
+        }
         Ok(Invocation::Stop { control }) => succeed(commands::stop::run(control)),
-        Err(refused) => return refused.report(),
+        Err(refused) => {
+            if let Some(predecessor) = predecessor {
+                predecessor.failed(&refused.to_string());
+            }
+            return refused.report();
+        }
     };
     match result {
         Ok(code) => code,

@@ -6,26 +6,28 @@ mod limits;
 mod link;
 pub(crate) mod listen;
 pub(crate) mod operators;
+mod succession;
 pub(crate) mod ways;
 
 use crate::control::clients;
 use crate::control::report::StatusSources;
-use crate::control::server::Server;
+use crate::control::server::{Server, UpgradeDone};
 use crate::control::socket::Socket;
 use crate::convert::{environment, front_settings, supervisor_settings};
 use crate::graphs::Graphs;
+use crate::handover::predecessor::Predecessor;
 use crate::logging::{self, LastWords, Logs};
 use crate::publish;
 use crate::reload::{Parts, Reloader};
 use crate::sampling::Sampling;
 use crate::service::{Service, ServiceState, Watchdog};
+use crate::upgrade::{self, Endings, Upgrader};
 use crate::{binary, companion, descriptors, panics, rights};
 use anyhow::{Context, Result, anyhow};
 use hooks::Hooks;
 use limits::Limits;
 use operators::Measured;
 use rustix::process::Rlimit;
-use samovar_admin::Admin;
 use samovar_config::{Settings, Sources};
 use samovar_front::{Bound, Front, Tls};
 use samovar_insight::Insight;
@@ -35,22 +37,33 @@ use samovar_ring::Ring;
 use samovar_shared::Shared;
 use samovar_supervisor::identity::Identity;
 use samovar_supervisor::{Command, Ended, Handle, Running};
+use samovar_wire::UpgradeAnswer;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Instant;
+use succession::{Beginning, Entrances, Leaving, TakingOver};
 use ways::SlowLogFile;
 
 /// Serves until SIGTERM, SIGINT or `samovar stop`.
-pub(crate) fn run(settings: Settings, sources: Sources) -> Result<ExitCode> {
+pub(crate) fn run(
+    settings: Settings,
+    sources: Sources,
+    predecessor: Option<Predecessor>,
+) -> Result<ExitCode> {
     // Before this process opens anything, which would get the number of a socket that is missing.
-    let inherited = listen::inherit();
+    let inherited = listen::inherit(predecessor.as_ref());
     let logs = logging::start(&settings)?;
     panics::report_to_log();
     let _last_words = LastWords(&logs);
-    let result = inherited.and_then(|sockets| serve(settings, sources, sockets, &logs));
+    let before = predecessor.clone();
+    let result = inherited.and_then(|sockets| serve(settings, sources, (sockets, before), &logs));
+    if let (Some(predecessor), Err(error)) = (&predecessor, &result) {
+        predecessor.failed(&format!("{error:#}"));
+    }
     logs.finish(result.as_ref().err().map(|error| format!("{error:#}")));
     Ok(if result.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -58,10 +71,10 @@ pub(crate) fn run(settings: Settings, sources: Sources) -> Result<ExitCode> {
 fn serve(
     settings: Settings,
     sources: Sources,
-    inherited: Option<Vec<Bound>>,
+    (inherited, predecessor): (Option<Vec<Bound>>, Option<Predecessor>),
     logs: &Logs,
 ) -> Result<()> {
-    let settled = settle(settings, sources)?;
+    let settled = settle(settings, sources, predecessor)?;
     let opened = bind(&settled, inherited)?;
     let started = start(settled, opened, logs)?;
     run_until_drained(started)
@@ -79,16 +92,22 @@ struct Settled {
     identity: Option<Identity>,
     /// The worker binary, found but not asked yet.
     php: PathBuf,
+    /// The server that this one is to take over from.
+    predecessor: Option<Predecessor>,
 }
 
-fn settle(settings: Settings, sources: Sources) -> Result<Settled> {
+fn settle(
+    settings: Settings,
+    sources: Sources,
+    predecessor: Option<Predecessor>,
+) -> Result<Settled> {
     let since = Instant::now();
     let open_files = descriptors::raise(&settings)?;
     let service = Service::of_environment();
     let identity = rights::identity(&settings)?;
     let php = samovar_config::locate_php(&settings)?;
     advice::advise(&settings);
-    Ok(Settled { since, settings, sources, open_files, service, identity, php })
+    Ok(Settled { since, settings, sources, open_files, service, identity, php, predecessor })
 }
 
 /// What the outside reaches: HTTP clients, and commands.
@@ -105,11 +124,12 @@ struct Opened {
 
 /// Binds everything, and is root no more.
 fn bind(settled: &Settled, inherited: Option<Vec<Bound>>) -> Result<Opened> {
-    let Settled { settings, identity, php, .. } = settled;
+    let Settled { settings, identity, php, predecessor, .. } = settled;
+    let before = predecessor.as_ref();
     let tls = Tls::load(settings)?;
-    let listeners = listen::listen(settings, inherited, identity.as_ref())?;
-    let admin = operators::bind(settings)?;
-    let pinba = ways::bind(settings)?;
+    let listeners = listen::listen(settings, inherited, identity.as_ref(), before)?;
+    let admin = operators::bind(settings, before)?;
+    let pinba = ways::bind(settings, before)?;
     // Before any process exists; glibc has all threads change.
     if let Some(identity) = identity {
         rights::assume(identity, settings, php)?;
@@ -117,7 +137,10 @@ fn bind(settled: &Settled, inherited: Option<Vec<Bound>>) -> Result<Opened> {
     }
     binary::recognise(settings, php)?;
     let addresses = listeners.iter().map(ToString::to_string).collect();
-    let control = Socket::bind(&listen::control_path(settings, &listeners)?)?;
+    let control = match before.and_then(|before| before.control(settings.control.as_ref())) {
+        Some(handed) => Socket::take(handed),
+        None => Socket::bind(&listen::control_path(settings, &listeners)?)?,
+    };
     Ok(Opened { listeners, tls, admin, pinba, addresses, control })
 }
 
@@ -131,13 +154,24 @@ struct Started {
     slow_log: SlowLogFile,
     sampling: Option<Arc<Sampling>>,
     graphs: Option<Graphs>,
-    /// Its file goes in the end.
-    _control: Socket,
-    _admin: Option<Admin>,
+    /// Closed in the end, whoever holds them.
+    _entrances: Closing,
+}
+
+/// The end of what takes something in.
+struct Closing(Entrances);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
-    let Settled { since, settings, sources, open_files, service, identity, php } = settled;
+    let Settled { since, settings, sources, open_files, service, identity, php, predecessor } =
+        settled;
+    // When what the server before writes to is free.
+    let turn = predecessor.as_ref().map(Predecessor::gone).unwrap_or_default();
     let Opened { listeners, tls, admin, pinba, addresses, control } = opened;
     let ring = Ring::create(settings.limits.queue_max).context("cannot create the ring")?;
     // Signals are blocked here, before any thread but the logs' exists, which block them by themselves: threads
@@ -148,18 +182,26 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     let published = Publishing::new(shared.clone(), published_limits(&settings))
         .context("cannot create the memory of published values")?;
     let memory = (shared.clone(), published.clone());
-    let supervisor = Running::prepare(ring.clone(), memory, logs.intake.clone())
+    let mut supervisor = Running::prepare(ring.clone(), memory, logs.intake.clone())
         .context("cannot start the supervisor")?;
+    if predecessor.is_some() {
+        supervisor.hold_consoles();
+    }
     publish::publish(published.publisher(), &files).context("cannot publish a file")?;
     published.start().context("cannot start the thread that publishes")?;
     let handle = supervisor.handle();
     let link = link::link_to(handle.clone());
-    let Measured { intake, insight, slow_log, sampling } = operators::measure(&settings, pinba)?;
+    let pinba_copy = pinba.as_ref().map(PinbaIn::copy).transpose()?;
+    let Measured { intake, insight, slow_log, sampling } =
+        operators::measure(&settings, pinba, &turn)?;
     let (front, front_handle) =
         Front::new(listeners, tls.clone(), ring, front_settings(&settings), link, intake)?;
+    if predecessor.is_some() {
+        front_handle.hold();
+    }
     let connections_max = front_settings(&settings).limits.connections_max;
     let environment = environment(identity.as_ref());
-    let graphs = Graphs::open(&settings)?;
+    let graphs = Graphs::open(&settings, turn)?;
     let tracer = graphs.as_ref().map(|graphs| graphs.tracer.clone());
     let of_supervisor =
         supervisor_settings(&settings, php, open_files, environment.clone(), tracer.clone());
@@ -176,13 +218,19 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         insight: insight.clone(),
         sampling: sampling.clone(),
         graphs: graphs.clone(),
+        predecessor: predecessor.clone(),
     };
+    let pinba = settings.insight.pinba_listen.as_ref().map(ToString::to_string).zip(pinba_copy);
+    let inventory = succession::inventory((&settings.admin, &admin), pinba, &control)
+        .context("cannot copy a listener")?;
     let admin = operators::start(admin, &settings, status.clone(), insight.clone())?;
-    let state = ServiceState::new(service.clone(), addresses.clone());
+    let admin = admin.map(Arc::new);
+    let follows = predecessor.is_some();
+    let state = ServiceState::new(service.clone(), addresses.clone(), follows);
     let reloader = Reloader::new(Parts {
         sources,
         first: settings,
-        environment,
+        environment: environment.clone(),
         open_files,
         front: front_handle.clone(),
         supervisor: handle.clone(),
@@ -194,19 +242,65 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     });
     let of_clients = reloader.clone();
     let begin_reload = move |options: &_, done| of_clients.begin(options, done);
-    clients::start(&control, Server::new(status, state.clone(), begin_reload)?)?;
-    tracing::info!(
-        listen = addresses.join(" "),
-        "connections are taken from now on; requests wait until the application has booted, \
-         for at most `timeouts.queue`"
-    );
+    // Commands come when all that they ask for is there.
+    let later = Arc::new(OnceLock::<Upgrader>::new());
+    let upgrades = Arc::clone(&later);
+    let begin_upgrade = move |options, done: UpgradeDone| match upgrades.get() {
+        Some(upgrader) => upgrader.begin(options, done),
+        None => done(
+            UpgradeAnswer::refused("the server has not started yet".to_owned()),
+            sync_channel(0).0,
+        ),
+    };
+    let server = Server::new(status, state.clone(), begin_reload, Box::new(begin_upgrade))?;
+    let control = Arc::new(control);
+    let entrances = Entrances {
+        front: front_handle.clone(),
+        admin: admin.clone(),
+        control: Arc::clone(&control),
+        door: clients::start(&control, server)?,
+        supervisor: handle.clone(),
+        insight: insight.clone(),
+    };
+    let endings = Endings::default();
+    let upgrader = Upgrader::start(upgrade::Parts {
+        state: state.clone(),
+        serving: Box::new(Leaving { entrances: entrances.clone(), reloader: reloader.clone() }),
+        inventory,
+        environment: succession::environment(environment),
+        open_files,
+        endings: endings.clone(),
+        predecessor: predecessor.clone(),
+    })
+    .context("cannot start the thread of upgrades")?;
+    let _only_once = later.set(upgrader.clone());
+    let beginning = Beginning {
+        addresses: addresses.clone(),
+        control: control.path.clone(),
+        logs: logs.clone(),
+        state: state.clone(),
+        insight: insight.clone(),
+    };
+    if let Some(predecessor) = &predecessor {
+        let (entrances, beginning) = (entrances.clone(), beginning.clone());
+        predecessor.attend(TakingOver { entrances, beginning })?;
+    } else {
+        entrances.open();
+        tracing::info!(
+            listen = addresses.join(" "),
+            "connections are taken from now on; requests wait until the application has booted, \
+             for at most `timeouts.queue`"
+        );
+    }
     if let Some(sampling) = &sampling {
         sampling.begin(&handle)?;
     }
     let front = start_front(front, handle)?;
     let hooks = Hooks {
-        addresses,
-        control: control.path.clone(),
+        beginning,
+        predecessor,
+        upgrader,
+        endings,
         front: front_handle,
         reloader,
         is_reading: Arc::default(),
@@ -226,8 +320,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         slow_log,
         sampling,
         graphs,
-        _control: control,
-        _admin: admin,
+        _entrances: Closing(entrances),
     })
 }
 

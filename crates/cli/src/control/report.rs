@@ -1,6 +1,7 @@
 //! What the front counts, the supervisor reports and requests came to → the answers to `status` and `figures`.
 
 use crate::graphs::Graphs;
+use crate::handover::predecessor::Predecessor;
 use crate::logging::Logs;
 use crate::sampling::Sampling;
 use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Shed};
@@ -36,6 +37,8 @@ pub(crate) struct StatusSources {
     pub(crate) sampling: Option<Arc<Sampling>>,
     /// Of traced requests, if any are.
     pub(crate) graphs: Option<Graphs>,
+    /// The server that this one has taken over from.
+    pub(crate) predecessor: Option<Predecessor>,
 }
 
 /// How the server is now.
@@ -63,6 +66,7 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         listen: sources.listen.clone(),
         admin: sources.admin.clone(),
         draining: !sources.front.is_ready(),
+        predecessor_pid: sources.predecessor.as_ref().and_then(Predecessor::pid).unwrap_or(0),
         generation: report.generation,
         reloading: report.is_reloading,
         front: front_status(&front),
