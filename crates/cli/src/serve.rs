@@ -271,6 +271,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         open_files,
         endings: endings.clone(),
         predecessor: predecessor.clone(),
+        wanted: upgrade::Wanted::default(),
     })
     .context("cannot start the thread of upgrades")?;
     let _only_once = later.set(upgrader.clone());

@@ -20,6 +20,10 @@ pub(crate) const VARIABLES: [&str; 7] = [
     "LISTEN_FDNAMES",
 ];
 
+/// How long a manager may take to have room for a message that must not be lost.
+const INSIST_LIMIT: Duration = Duration::from_secs(1);
+const INSIST_PAUSE: Duration = Duration::from_millis(5);
+
 /// Signs of life per time in which the manager wants one.
 const SIGNS_PER_WATCHDOG: u32 = 3;
 
@@ -59,6 +63,18 @@ impl Service {
     /// Tells that the server drains.
     fn stopping(&self) {
         self.say("STOPPING=1\nSTATUS=requests in flight are finished");
+    }
+
+    /// As [`Self::say`], for what must not be lost: waits a moment for a manager that has much to read.
+    fn insist(&self, text: &str) {
+        let begun = Instant::now();
+        let is_full = |error: &std::io::Error| error.kind() == std::io::ErrorKind::WouldBlock;
+        while let Some(Err(error)) = self.0.as_ref().map(|socket| socket.send(text.as_bytes()))
+            && is_full(&error)
+            && begun.elapsed() < INSIST_LIMIT
+        {
+            std::thread::sleep(INSIST_PAUSE);
+        }
     }
 
     fn say(&self, text: &str) {
@@ -169,7 +185,7 @@ impl ServiceState {
         if now.phase == Phase::Followed {
             now.phase = Phase::Serving;
             let own = std::process::id();
-            self.service.say(&format!("MAINPID={own}\nREADY=1"));
+            self.service.insist(&format!("MAINPID={own}\nREADY=1"));
         }
     }
 
@@ -180,7 +196,8 @@ impl ServiceState {
             return false;
         }
         now.phase = Phase::Followed;
-        self.service.say(&format!("MAINPID={pid}\nREADY=1\nSTATUS=another server has taken over"));
+        self.service
+            .insist(&format!("MAINPID={pid}\nREADY=1\nSTATUS=another server has taken over"));
         true
     }
 

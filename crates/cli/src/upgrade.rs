@@ -17,7 +17,7 @@ use samovar_wire::{UpgradeAnswer, UpgradeOptions};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -60,6 +60,8 @@ pub(crate) trait Serving: Send + Sync {
     fn boot_limit(&self) -> Duration;
     /// Another server goes on: this one takes in nothing any more, and ends when it has finished.
     fn leave(&self);
+    /// Has the supervisor take a turn.
+    fn nudge(&self);
     /// Console workers that are left; `None`: more may begin.
     fn consoles(&self) -> Option<Vec<(String, usize)>>;
 }
@@ -70,17 +72,13 @@ pub(crate) struct Endings(Arc<Mutex<VecDeque<(i32, i32)>>>);
 
 impl Endings {
     pub(crate) fn put(&self, pid: i32, status: i32) {
-        let mut endings = self.lock();
+        let mut endings = lock(&self.0);
         endings.truncate(ENDINGS_MAX - 1);
         endings.push_front((pid, status));
     }
 
     fn of(&self, pid: i32) -> Option<i32> {
-        self.lock().iter().find(|(its, _)| *its == pid).map(|(_, status)| *status)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(i32, i32)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).iter().find(|(its, _)| *its == pid).map(|(_, status)| *status)
     }
 }
 
@@ -94,6 +92,17 @@ pub(crate) struct Parts {
     pub(crate) open_files: Rlimit,
     pub(crate) endings: Endings,
     pub(crate) predecessor: Option<Predecessor>,
+    pub(crate) wanted: Wanted,
+}
+
+type Started = std::io::Result<(Successor, OwnedFd)>;
+
+/// A server that is to be started, and who is told.
+pub(crate) type Wanted = Mutex<Option<(SuccessorCommand, Sender<Started>)>>;
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Each is whole whoever has panicked.
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Begins upgrades. Cheap to clone.
@@ -101,7 +110,7 @@ pub(crate) struct Parts {
 pub(crate) struct Upgrader {
     jobs: SyncSender<(UpgradeOptions, UpgradeDone)>,
     following: Arc<Mutex<Option<Following>>>,
-    serving: Arc<Parts>,
+    parts: Arc<Parts>,
 }
 
 /// The server that goes on, while this one finishes.
@@ -116,7 +125,7 @@ impl Upgrader {
         let (jobs, wanted) = sync_channel::<(UpgradeOptions, UpgradeDone)>(JOBS_MAX);
         let (parts, following) = (Arc::new(parts), Arc::<Mutex<Option<Following>>>::default());
         let upgrader =
-            Upgrader { jobs, following: Arc::clone(&following), serving: Arc::clone(&parts) };
+            Upgrader { jobs, following: Arc::clone(&following), parts: Arc::clone(&parts) };
         let run = move || {
             for (options, done) in wanted {
                 parts.upgrade(&options, done, &following);
@@ -128,14 +137,14 @@ impl Upgrader {
 
     /// Begins one, or says why not. `done` is called once, on some thread, and must not block.
     pub(crate) fn begin(&self, options: UpgradeOptions, done: UpgradeDone) {
-        if let Err(why) = self.serving.begin() {
+        if let Err(why) = self.parts.begin() {
             return done(UpgradeAnswer::refused(why), sync_channel(0).0);
         }
         // There is one at a time, and its thread lives as long as this server.
         if let Err(TrySendError::Full((_, done)) | TrySendError::Disconnected((_, done))) =
             self.jobs.try_send((options, done))
         {
-            self.serving.state.has_not_upgraded();
+            self.parts.state.has_not_upgraded();
             done(
                 UpgradeAnswer::refused("another upgrade has not ended yet".to_owned()),
                 sync_channel(0).0,
@@ -143,11 +152,16 @@ impl Upgrader {
         }
     }
 
-    /// Called at each turn of the supervisor: whoever goes on is told which console workers are left.
+    /// Called at each turn of the supervisor, on its thread: a server is started that is wanted, and whoever goes on is told
+    /// which console workers are left.
     pub(crate) fn turn(&self) {
-        let mut following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((command, tell)) = lock(&self.parts.wanted).take() {
+            // Whoever wanted it waits.
+            let _ = tell.send(Successor::start(&command));
+        }
+        let mut following = lock(&self.following);
         let Some(Following { channel, told }) = following.as_mut() else { return };
-        let Some(word) = self.serving.serving.consoles().map(|left| Word::consoles(&left)) else {
+        let Some(word) = self.parts.serving.consoles().map(|left| Word::consoles(&left)) else {
             return;
         };
         // Not taken: it is said again at the next turn.
@@ -200,8 +214,7 @@ impl Parts {
                 // This server may have nothing to finish: whoever has asked is told before it ends.
                 let _: Result<(), RecvTimeoutError> = told.recv_timeout(TELL_LIMIT);
                 self.serving.leave();
-                let mut following = following.lock().unwrap_or_else(PoisonError::into_inner);
-                *following = Some(Following { channel, told: None });
+                *lock(following) = Some(Following { channel, told: None });
             }
         }
     }
@@ -215,8 +228,8 @@ impl Parts {
             environment: self.environment.clone(),
             open_files: self.open_files,
         };
-        let (successor, channel) = Successor::start(&command)
-            .with_context(|| format!("cannot start `{}`", program.display()))?;
+        let (successor, channel) =
+            self.start(command).with_context(|| format!("cannot start `{}`", program.display()))?;
         let mut attempt = Attempt {
             channel: ServingEnd::from(channel),
             successor,
@@ -231,6 +244,15 @@ impl Parts {
                 Err(error)
             }
         }
+    }
+
+    /// On the supervisor's thread, which reaps all children: a start that fails must be reaped by whoever has tried it.
+    fn start(&self, command: SuccessorCommand) -> Started {
+        let (tell, told) = channel();
+        *lock(&self.wanted) = Some((command, tell));
+        self.serving.nudge();
+        // Without the supervisor this server ends.
+        told.recv().unwrap_or_else(|_| Err(std::io::ErrorKind::BrokenPipe.into()))
     }
 
     fn carry_out(&self, attempt: &mut Attempt<'_>) -> Result<()> {

@@ -218,6 +218,11 @@ impl Handle {
         os::wake(&self.wake);
     }
 
+    /// Has the supervisor look at what is due, and tell its owner that it has.
+    pub fn nudge(&self) {
+        os::wake(&self.wake);
+    }
+
     /// The workers as they are now.
     pub fn report(&self) -> Report {
         let snapshot = self.snapshot();

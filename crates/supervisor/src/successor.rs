@@ -22,6 +22,9 @@ use std::time::Duration;
 /// Names the channel to the successor: the process that has started it, and the descriptor, `4711:7`.
 pub const CHANNEL_VARIABLE: &str = "SAMOVAR_HANDOVER";
 
+/// Reads of what a successor prints at a time: one that prints for ever is not listened to for ever.
+const WORDS_READS_MAX: usize = 64;
+
 /// What the successor is started with.
 #[derive(Debug)]
 pub struct SuccessorCommand {
@@ -46,7 +49,7 @@ pub struct Successor {
 }
 
 impl Successor {
-    /// Starts it; with our end of the channel. It is reaped with all other children, and whoever has hooks is told of its end.
+    /// Starts it, on the thread that reaps children; with our end of the channel. It is reaped with all other children, and whoever has hooks is told of its end.
     pub fn start(command: &SuccessorCommand) -> io::Result<(Successor, OwnedFd)> {
         let flags = SocketFlags::CLOEXEC;
         let (channel, theirs) =
@@ -91,10 +94,10 @@ impl Successor {
         poll(&mut [PollFd::new(process, PollFlags::IN)], limit.as_ref()).is_ok_and(|n| n > 0)
     }
 
-    /// Appends what it has printed, without waiting, and keeps the last so many bytes; false: nothing more will come.
+    /// Appends some of what it has printed, without waiting, and keeps the last so many bytes; false: nothing more will come.
     pub fn read_words(&self, into: &mut Vec<u8>, bytes_max: usize) -> bool {
         let mut buffer = [0; 1024];
-        loop {
+        for _ in 0..WORDS_READS_MAX {
             match rustix::io::read(&self.words, &mut buffer) {
                 Ok(0) => return false,
                 Ok(n) => {
@@ -105,6 +108,7 @@ impl Successor {
                 Err(_) => return true,
             }
         }
+        true
     }
 }
 

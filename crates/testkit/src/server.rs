@@ -2,15 +2,16 @@
 
 use crate::confine::{Cgroup, Confinement, Disk};
 use crate::http::{Client, Response};
-use crate::process::{Process, is_root, kill};
+use crate::process::{Process, has_ended, is_root, kill};
 use crate::tap::Tap;
-use crate::wait::eventually;
+use crate::wait::{WATCHDOG, eventually};
 use crate::workspace;
 use crate::{family, kernel};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicI32, Ordering};
 use tempfile::TempDir;
 
 /// The PHP settings that Samovar and the oracle share, so that their answers can be equal.
@@ -73,10 +74,48 @@ struct Logged {
 #[derive(Debug)]
 pub struct Server {
     process: Process,
+    /// Who has taken over from it.
+    heir: Heir,
     stdout: Option<Tap>,
     log: Option<(Disk, String)>,
     address: SocketAddr,
     folder: TempDir,
+}
+
+/// The process that has taken over from the one which was started; stopped when dropped.
+#[derive(Debug, Default)]
+struct Heir(AtomicI32);
+
+impl Heir {
+    fn pid(&self) -> Option<i32> {
+        Some(self.0.load(Ordering::Acquire)).filter(|pid| *pid > 1)
+    }
+
+    fn is(&self, pid: i32) {
+        self.0.store(pid, Ordering::Release);
+    }
+
+    /// SIGTERM, and waits for its end: it is nobody's child here.
+    fn stop(&self) {
+        let Some(pid) = self.pid() else { return };
+        kill(pid, libc::SIGTERM);
+        eventually("the end of the last server", || has_ended(pid).then_some(()));
+        self.is(0);
+    }
+}
+
+impl Drop for Heir {
+    fn drop(&mut self) {
+        let Some(pid) = self.pid() else { return };
+        kill(pid, libc::SIGTERM);
+        let begun = std::time::Instant::now();
+        while !has_ended(pid) && begun.elapsed() < WATCHDOG / 6 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        if !has_ended(pid) {
+            kill(pid, libc::SIGKILL);
+        }
+    }
 }
 
 /// The binary under test: `SAMOVAR_BIN`, or the workspace's release build.
@@ -208,9 +247,45 @@ impl Server {
         eventually(&format!("`{text}` in the log"), || self.log().contains(text).then_some(()));
     }
 
-    /// The supervisor's process id.
+    /// The supervisor's process id: of the one that has taken over last, after [`Self::upgrade`].
     pub fn pid(&self) -> i32 {
-        self.process.pid()
+        self.heir.pid().unwrap_or_else(|| self.process.pid())
+    }
+
+    /// `samovar upgrade` with these arguments: what it says, on the stream that its exit code calls for.
+    pub fn upgrade<const N: usize>(&self, args: [&str; N]) -> Result<String, String> {
+        let output = Command::new(binary())
+            .args(["upgrade", "--control"])
+            .arg(self.control())
+            .args(args)
+            .output()
+            .expect("the binary runs");
+        let [said, wrong] =
+            [&output.stdout, &output.stderr].map(|b| String::from_utf8_lossy(b).into_owned());
+        if output.status.code() == Some(0) {
+            assert_eq!(wrong, "", "nothing on standard error");
+            self.find_heir();
+            return Ok(said);
+        }
+        assert_eq!((output.status.code(), said.as_str()), (Some(1), ""), "{wrong}");
+        Err(wrong)
+    }
+
+    /// Whoever answers at the control socket now is to be stopped in the end.
+    pub fn find_heir(&self) -> i32 {
+        let pid = self.status()["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
+        let pid = pid.expect("a process id");
+        if pid != self.process.pid() {
+            self.heir.is(pid);
+        }
+        pid
+    }
+
+    /// Waits until the server has ended that the one which serves has taken over from.
+    pub fn wait_for_predecessor(&self) {
+        eventually("the end of the server before", || {
+            (self.status()["predecessor_pid"] == 0).then_some(())
+        });
     }
 
     /// The control socket.
@@ -266,12 +341,17 @@ impl Server {
 
     /// SIGUSR1, without waiting.
     pub fn ask_to_reopen(&self) {
-        self.process.signal(libc::SIGUSR1);
+        kill(self.pid(), libc::SIGUSR1);
     }
 
     /// SIGUSR2, without waiting.
     pub fn ask_to_reload(&self) {
-        self.process.signal(libc::SIGUSR2);
+        kill(self.pid(), libc::SIGUSR2);
+    }
+
+    /// SIGRTMIN, without waiting.
+    pub fn ask_to_upgrade(&self) {
+        kill(self.pid(), libc::SIGRTMIN());
     }
 
     /// Process ids of the workers.
@@ -299,7 +379,8 @@ impl Server {
 
     /// SIGKILL to its main process, and waits for its end. Returns its folder, as [`Start::perish`].
     pub fn perish(self) -> TempDir {
-        let Server { mut process, folder, .. } = self;
+        let Server { mut process, folder, heir, .. } = self;
+        drop(heir);
         process.signal(libc::SIGKILL);
         process.wait();
         folder
@@ -317,7 +398,10 @@ impl Server {
 
     /// SIGTERM; it must drain and exit with 0. Returns its log.
     pub fn stop(mut self) -> String {
-        self.terminate();
+        self.heir.stop();
+        if self.ended().is_none() {
+            self.terminate();
+        }
         let code = self.wait();
         assert_eq!(code, Some(0), "exit status; log:\n{}", self.log());
         self.process.whole_log()
@@ -482,7 +566,7 @@ impl Start {
             let is_ready = !workers.is_empty() && workers.iter().all(|w| w["state"] == "idle");
             is_ready.then(|| status["listen"][0].as_str()?.parse().ok())?
         });
-        Server { process, stdout: None, log: None, address, folder }
+        Server { process, heir: Heir::default(), stdout: None, log: None, address, folder }
     }
 
     /// As a service manager starts it that has opened this socket.
@@ -513,7 +597,7 @@ impl Start {
             rest.split_whitespace().next()?.parse().ok()
         });
         let stdout = process.take_stdout();
-        Server { process, stdout, log: log_file, address, folder }
+        Server { process, heir: Heir::default(), stdout, log: log_file, address, folder }
     }
 
     /// Its folder, as [`Server::folder`].

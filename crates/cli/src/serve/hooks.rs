@@ -69,8 +69,8 @@ impl samovar_supervisor::Hooks for Hooks {
         let Some(predecessor) = &self.predecessor else { return self.beginning.say() };
         if let Err(why) = predecessor.booted(boot) {
             self.logs.say(&format!("this server does not take over: {why}"));
+            // Which ends the channel, and by that this server.
             predecessor.failed(why);
-            self.front.drain();
         }
     }
 

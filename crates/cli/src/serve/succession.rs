@@ -93,8 +93,9 @@ impl Entry for TakingOver {
         self.beginning
             .logs
             .say("the server that has started this one goes on without it, or has ended");
-        self.entrances.supervisor.send(Command::Draining);
         self.entrances.front.drain();
+        // Nothing of it has answered anybody.
+        self.entrances.supervisor.send(Command::StopNow);
     }
 }
 
@@ -129,6 +130,10 @@ impl Serving for Leaving {
             insight.event(EventKind::Stop, "another server has taken over".to_owned());
             insight.stop_listening();
         }
+    }
+
+    fn nudge(&self) {
+        self.entrances.supervisor.nudge();
     }
 
     fn consoles(&self) -> Option<Vec<(String, usize)>> {
