@@ -1,6 +1,6 @@
 //! What a server and its successor say to each other while the one takes over from the other.
 //!
-//! `predecessor` is the successor's side; the other one is crate::upgrade. The two may be of different versions: words are
+//! `predecessor` is the successor's side; the other one is `crate::upgrade`. The two may be of different versions: words are
 //! added and never changed, and whoever does not know one leaves it alone, with the descriptor that came with it.
 
 pub(crate) mod predecessor;
@@ -74,6 +74,7 @@ impl Word {
 mod tests {
     use super::*;
     use samovar_channel::{Heard, pair};
+    use std::os::fd::AsFd;
 
     #[test]
     fn words_arrive_and_unknown_ones_are_left_alone() {
@@ -94,7 +95,8 @@ mod tests {
         assert!(
             matches!(ours.hear(), Ok(Heard::Message(Answer::Failed { why: got }, _)) if got == why)
         );
-        let (other, unknowing): (Socket<String, ()>, FollowingEnd) = pair().expect("sockets");
+        let (other, unknowing): (Socket<String, String>, _) = pair().expect("sockets");
+        let unknowing = FollowingEnd::from(unknowing.as_fd().try_clone_to_owned().expect("a copy"));
         other.send(&"of another version".to_owned()).expect("room");
         assert!(matches!(unknowing.hear(), Ok(Heard::Garbled(_))));
     }

@@ -48,7 +48,9 @@ fn main() -> ExitCode {
         }
     };
     let result = match args::parse() {
-        Ok(Invocation::Serve { settings, sources }) => serve::run(*settings, *sources, predecessor),
+        Ok(Invocation::Serve { settings, sources }) => {
+            serve::run(*settings, *sources, predecessor.as_ref())
+        }
         Ok(Invocation::Check { sources, json }) => return commands::check::run(&sources, json),
         Ok(Invocation::Routes { settings, asked }) => {
             succeed(commands::routes::run(&settings, &asked))

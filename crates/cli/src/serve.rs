@@ -9,9 +9,7 @@ pub(crate) mod operators;
 mod succession;
 pub(crate) mod ways;
 
-use crate::control::clients;
 use crate::control::report::StatusSources;
-use crate::control::server::{Server, UpgradeDone};
 use crate::control::socket::Socket;
 use crate::convert::{environment, front_settings, supervisor_settings};
 use crate::graphs::Graphs;
@@ -21,7 +19,6 @@ use crate::publish;
 use crate::reload::{Parts, Reloader};
 use crate::sampling::Sampling;
 use crate::service::{Service, ServiceState, Watchdog};
-use crate::upgrade::{self, Endings, Upgrader};
 use crate::{binary, companion, descriptors, panics, rights};
 use anyhow::{Context, Result, anyhow};
 use hooks::Hooks;
@@ -37,31 +34,29 @@ use samovar_ring::Ring;
 use samovar_shared::Shared;
 use samovar_supervisor::identity::Identity;
 use samovar_supervisor::{Command, Ended, Handle, Running};
-use samovar_wire::UpgradeAnswer;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
-use succession::{Beginning, Entrances, Leaving, TakingOver};
+use succession::{Beginning, Entrances, Stage, Succession};
 use ways::SlowLogFile;
 
 /// Serves until SIGTERM, SIGINT or `samovar stop`.
 pub(crate) fn run(
     settings: Settings,
     sources: Sources,
-    predecessor: Option<Predecessor>,
+    predecessor: Option<&Predecessor>,
 ) -> Result<ExitCode> {
     // Before this process opens anything, which would get the number of a socket that is missing.
-    let inherited = listen::inherit(predecessor.as_ref());
+    let inherited = listen::inherit(predecessor);
     let logs = logging::start(&settings)?;
     panics::report_to_log();
     let _last_words = LastWords(&logs);
-    let before = predecessor.clone();
+    let before = predecessor.cloned();
     let result = inherited.and_then(|sockets| serve(settings, sources, (sockets, before), &logs));
-    if let (Some(predecessor), Err(error)) = (&predecessor, &result) {
+    if let (Some(predecessor), Err(error)) = (predecessor, &result) {
         predecessor.failed(&format!("{error:#}"));
     }
     logs.finish(result.as_ref().err().map(|error| format!("{error:#}")));
@@ -172,23 +167,9 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         settled;
     // When what the server before writes to is free.
     let turn = predecessor.as_ref().map(Predecessor::gone).unwrap_or_default();
+    let follows = predecessor.is_some();
     let Opened { listeners, tls, admin, pinba, addresses, control } = opened;
-    let ring = Ring::create(settings.limits.queue_max).context("cannot create the ring")?;
-    // Signals are blocked here, before any thread but the logs' exists, which block them by themselves: threads
-    // inherit the mask.
-    let shared = Shared::create(settings.shared.bytes_max)
-        .context("cannot create the memory that workers share")?;
-    let files = publish::read(&settings)?;
-    let published = Publishing::new(shared.clone(), published_limits(&settings))
-        .context("cannot create the memory of published values")?;
-    let memory = (shared.clone(), published.clone());
-    let mut supervisor = Running::prepare(ring.clone(), memory, logs.intake.clone())
-        .context("cannot start the supervisor")?;
-    if predecessor.is_some() {
-        supervisor.hold_consoles();
-    }
-    publish::publish(published.publisher(), &files).context("cannot publish a file")?;
-    published.start().context("cannot start the thread that publishes")?;
+    let Prepared { ring, shared, published, supervisor } = prepare(&settings, logs, follows)?;
     let handle = supervisor.handle();
     let link = link::link_to(handle.clone());
     let pinba_copy = pinba.as_ref().map(PinbaIn::copy).transpose()?;
@@ -196,10 +177,10 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         operators::measure(&settings, pinba, &turn)?;
     let (front, front_handle) =
         Front::new(listeners, tls.clone(), ring, front_settings(&settings), link, intake)?;
-    if predecessor.is_some() {
+    if follows {
         front_handle.hold();
     }
-    let connections_max = front_settings(&settings).limits.connections_max;
+    let limits = Limits::new(front_settings(&settings).limits.connections_max);
     let environment = environment(identity.as_ref());
     let graphs = Graphs::open(&settings, turn)?;
     let tracer = graphs.as_ref().map(|graphs| graphs.tracer.clone());
@@ -220,12 +201,8 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         graphs: graphs.clone(),
         predecessor: predecessor.clone(),
     };
-    let pinba = settings.insight.pinba_listen.as_ref().map(ToString::to_string).zip(pinba_copy);
-    let inventory = succession::inventory((&settings.admin, &admin), pinba, &control)
-        .context("cannot copy a listener")?;
+    let inventory = succession::inventory(&settings, &admin, pinba_copy, &control)?;
     let admin = operators::start(admin, &settings, status.clone(), insight.clone())?;
-    let admin = admin.map(Arc::new);
-    let follows = predecessor.is_some();
     let state = ServiceState::new(service.clone(), addresses.clone(), follows);
     let reloader = Reloader::new(Parts {
         sources,
@@ -240,59 +217,20 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         tracer,
         published,
     });
-    let of_clients = reloader.clone();
-    let begin_reload = move |options: &_, done| of_clients.begin(options, done);
-    // Commands come when all that they ask for is there.
-    let later = Arc::new(OnceLock::<Upgrader>::new());
-    let upgrades = Arc::clone(&later);
-    let begin_upgrade = move |options, done: UpgradeDone| match upgrades.get() {
-        Some(upgrader) => upgrader.begin(options, done),
-        None => done(
-            UpgradeAnswer::refused("the server has not started yet".to_owned()),
-            sync_channel(0).0,
-        ),
-    };
-    let server = Server::new(status, state.clone(), begin_reload, Box::new(begin_upgrade))?;
-    let control = Arc::new(control);
-    let entrances = Entrances {
-        front: front_handle.clone(),
-        admin: admin.clone(),
-        control: Arc::clone(&control),
-        door: clients::start(&control, server)?,
-        supervisor: handle.clone(),
-        insight: insight.clone(),
-    };
-    let endings = Endings::default();
-    let upgrader = Upgrader::start(upgrade::Parts {
-        state: state.clone(),
-        serving: Box::new(Leaving { entrances: entrances.clone(), reloader: reloader.clone() }),
+    let (path, logs) = (control.path.clone(), logs.clone());
+    let beginning = Beginning::new(addresses, path, logs.clone(), state.clone(), insight.clone());
+    let scene = Stage {
+        status,
+        reloader: reloader.clone(),
+        control,
+        admin,
         inventory,
-        environment: succession::environment(environment),
+        environment,
         open_files,
-        endings: endings.clone(),
+        beginning: beginning.clone(),
         predecessor: predecessor.clone(),
-        wanted: upgrade::Wanted::default(),
-    })
-    .context("cannot start the thread of upgrades")?;
-    let _only_once = later.set(upgrader.clone());
-    let beginning = Beginning {
-        addresses: addresses.clone(),
-        control: control.path.clone(),
-        logs: logs.clone(),
-        state: state.clone(),
-        insight: insight.clone(),
     };
-    if let Some(predecessor) = &predecessor {
-        let (entrances, beginning) = (entrances.clone(), beginning.clone());
-        predecessor.attend(TakingOver { entrances, beginning })?;
-    } else {
-        entrances.open();
-        tracing::info!(
-            listen = addresses.join(" "),
-            "connections are taken from now on; requests wait until the application has booted, \
-             for at most `timeouts.queue`"
-        );
-    }
+    let Succession { entrances, upgrader, endings } = succession::set(scene)?;
     if let Some(sampling) = &sampling {
         sampling.begin(&handle)?;
     }
@@ -305,11 +243,11 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         front: front_handle,
         reloader,
         is_reading: Arc::default(),
-        logs: logs.clone(),
+        logs,
         state,
         insight: insight.clone(),
         slow_log: slow_log.clone(),
-        limits: Limits::new(connections_max),
+        limits,
         watchdog: Watchdog::of_environment(service),
     };
     Ok(Started {
@@ -323,6 +261,34 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         graphs,
         _entrances: Closing(entrances),
     })
+}
+
+/// What workers share, and who starts them.
+struct Prepared {
+    ring: Ring,
+    shared: Shared,
+    published: Publishing,
+    supervisor: Running,
+}
+
+fn prepare(settings: &Settings, logs: &Logs, follows: bool) -> Result<Prepared> {
+    let ring = Ring::create(settings.limits.queue_max).context("cannot create the ring")?;
+    // Signals are blocked here, before any thread but the logs' exists, which block them by themselves: threads
+    // inherit the mask.
+    let shared = Shared::create(settings.shared.bytes_max)
+        .context("cannot create the memory that workers share")?;
+    let files = publish::read(settings)?;
+    let published = Publishing::new(shared.clone(), published_limits(settings))
+        .context("cannot create the memory of published values")?;
+    let memory = (shared.clone(), published.clone());
+    let mut supervisor = Running::prepare(ring.clone(), memory, logs.intake.clone())
+        .context("cannot start the supervisor")?;
+    if follows {
+        supervisor.hold_consoles();
+    }
+    publish::publish(published.publisher(), &files).context("cannot publish a file")?;
+    published.start().context("cannot start the thread that publishes")?;
+    Ok(Prepared { ring, shared, published, supervisor })
 }
 
 fn published_limits(settings: &Settings) -> PublishedLimits {

@@ -15,6 +15,7 @@ use samovar_front::listeners::Handed;
 use samovar_supervisor::successor::{self, Successor, SuccessorCommand};
 use samovar_wire::{UpgradeAnswer, UpgradeOptions};
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
@@ -252,11 +253,17 @@ impl Parts {
         *lock(&self.wanted) = Some((command, tell));
         self.serving.nudge();
         // Without the supervisor this server ends.
-        told.recv().unwrap_or_else(|_| Err(std::io::ErrorKind::BrokenPipe.into()))
+        told.recv().unwrap_or_else(|_| Err(ErrorKind::BrokenPipe.into()))
     }
 
     fn carry_out(&self, attempt: &mut Attempt<'_>) -> Result<()> {
-        self.hand_over(&attempt.channel).context("cannot hand over the listeners")?;
+        if let Err(error) = self.hand_over(&attempt.channel) {
+            // It has not even waited for them.
+            return Err(match error.kind() {
+                ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => attempt.ended(),
+                _ => anyhow!("cannot hand over the listeners: {error}"),
+            });
+        }
         let deadline = Instant::now() + self.serving.boot_limit() + MARGIN;
         let ready = |answer: &Answer| *answer == Answer::Ready;
         attempt.wait(ready, deadline, &|| self.state.is_stopping())?;

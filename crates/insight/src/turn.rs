@@ -63,7 +63,7 @@ mod tests {
         let waiting: Vec<_> = (0..3)
             .map(|_| {
                 let turn = turn.clone();
-                std::thread::spawn(move || turn.wait(Duration::from_secs(60)))
+                std::thread::spawn(move || turn.wait(Duration::from_mins(1)))
             })
             .collect();
         turn.come();

@@ -218,7 +218,9 @@ impl Keeper {
     fn move_in(&mut self) {
         if let Some(waiting) = self.waiting.take_if(|_| self.options.turn.has_come()) {
             self.store = None;
-            waiting.iter().for_each(|minute| self.keep(minute));
+            for minute in &waiting {
+                self.keep(minute);
+            }
         }
     }
 

@@ -47,11 +47,11 @@ const HANDLED: [Number; 6] = [
 pub(crate) fn block_signals() -> io::Result<Signals> {
     let handled: SigSet = HANDLED.into_iter().collect();
     let mut handled = *handled.as_ref();
-    // SAFETY: a set of our own, and a number that libc has just told: it has names for no real-time signal.
-    let handled = unsafe {
-        libc::sigaddset(&raw mut handled, libc::SIGRTMIN());
-        SigSet::from_sigset_t_unchecked(handled)
-    };
+    // nix has names for no real-time signal.
+    // SAFETY: a set of our own, and a number that libc has just told.
+    unsafe { libc::sigaddset(&raw mut handled, libc::SIGRTMIN()) };
+    // SAFETY: a set that was one before a signal was added.
+    let handled = unsafe { SigSet::from_sigset_t_unchecked(handled) };
     handled.thread_block()?;
     let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
     Ok(Signals(SignalFd::with_flags(&handled, flags)?))

@@ -275,7 +275,7 @@ impl Supervisor {
             let before = &self.running.before;
             generation.settle_consoles(&|name, number| {
                 let is_same = |their: &&(String, usize)| their.0 == name && their.1 == number;
-                before.has(name, number) || theirs.iter().any(|their| is_same(&their))
+                before.has(name, number) || theirs.iter().any(is_same)
             });
         }
     }

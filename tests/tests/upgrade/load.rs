@@ -12,14 +12,14 @@ const CLIENTS: usize = 2;
 /// Requests that each round waits for.
 const MORE: usize = 8;
 
-pub struct Load {
+pub(crate) struct Load {
     over: Arc<AtomicBool>,
     answered: Arc<AtomicUsize>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Load {
-    pub fn start(server: &Server) -> Load {
+    pub(crate) fn start(server: &Server) -> Load {
         let (over, answered) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
         let address = server.address();
         let threads = (0..2 * CLIENTS).map(|n| {
@@ -35,7 +35,7 @@ impl Load {
     }
 
     /// Some requests more have been answered.
-    pub fn wait_for_more(&self) {
+    pub(crate) fn wait_for_more(&self) {
         let wanted = self.answered.load(Ordering::Relaxed) + MORE;
         eventually("answers", || {
             assert!(!self.threads.iter().any(JoinHandle::is_finished), "a client was let down");
@@ -44,7 +44,7 @@ impl Load {
     }
 
     /// How many requests there were; each of them was answered.
-    pub fn finish(self) -> usize {
+    pub(crate) fn finish(self) -> usize {
         self.over.store(true, Ordering::Relaxed);
         for thread in self.threads {
             thread.join().expect("a client that was never let down");

@@ -1,21 +1,29 @@
 //! One server after another: what this one does when it takes over, and when another takes over from it.
 
-use crate::control::clients::Door;
+use crate::control::clients::{self, Door};
+use crate::control::report::StatusSources;
+use crate::control::server::{Server, UpgradeDone};
 use crate::control::socket::Socket;
-use crate::handover::predecessor::Entry;
+use crate::handover::predecessor::{Entry, Predecessor};
 use crate::logging::Logs;
 use crate::reload::Reloader;
 use crate::service::{ServiceState, Watchdog};
-use crate::upgrade::{Inventory, Serving};
+use crate::upgrade::{Endings, Inventory, Parts, Serving, Upgrader, Wanted};
+use anyhow::{Context, Result};
+use rustix::process::Rlimit;
 use samovar_admin::Admin;
+use samovar_config::{Listen, Settings};
 use samovar_front::FrontHandle;
 use samovar_front::listeners::Handed;
 use samovar_insight::Insight;
 use samovar_insight::store::EventKind;
 use samovar_supervisor::{Command, Elsewhere, Handle};
+use samovar_wire::UpgradeAnswer;
 use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// All that takes something in.
@@ -53,14 +61,24 @@ impl Entrances {
 /// What is said and done when this server begins to serve.
 #[derive(Clone)]
 pub(super) struct Beginning {
-    pub(super) addresses: Vec<String>,
-    pub(super) control: PathBuf,
-    pub(super) logs: Logs,
-    pub(super) state: ServiceState,
-    pub(super) insight: Option<Arc<Insight>>,
+    addresses: Vec<String>,
+    control: PathBuf,
+    logs: Logs,
+    state: ServiceState,
+    insight: Option<Arc<Insight>>,
 }
 
 impl Beginning {
+    pub(super) fn new(
+        addresses: Vec<String>,
+        control: PathBuf,
+        logs: Logs,
+        state: ServiceState,
+        insight: Option<Arc<Insight>>,
+    ) -> Beginning {
+        Beginning { addresses, control, logs, state, insight }
+    }
+
     pub(super) fn say(&self) {
         // The line that people, scripts and tests wait for; not a log line, so no log level hides it.
         let control = self.control.display();
@@ -142,8 +160,83 @@ impl Serving for Leaving {
     }
 }
 
+/// What commands, and one server after another, have to do with.
+pub(super) struct Stage {
+    pub(super) status: StatusSources,
+    pub(super) reloader: Reloader,
+    pub(super) control: Socket,
+    pub(super) admin: Option<Admin>,
+    pub(super) inventory: Inventory,
+    /// Variables that PHP's processes have otherwise than this one.
+    pub(super) environment: Vec<(String, Option<String>)>,
+    pub(super) open_files: Rlimit,
+    pub(super) beginning: Beginning,
+    /// The server that goes on until this one is told to.
+    pub(super) predecessor: Option<Predecessor>,
+}
+
+/// What comes of it.
+pub(super) struct Succession {
+    pub(super) entrances: Entrances,
+    pub(super) upgrader: Upgrader,
+    pub(super) endings: Endings,
+}
+
+/// Starts to answer commands, or to listen to the server before, which answers them yet.
+pub(super) fn set(scene: Stage) -> Result<Succession> {
+    let Stage { status, reloader, control, admin, inventory, environment, open_files, .. } = scene;
+    let Stage { beginning, predecessor, .. } = scene;
+    let (state, front) = (beginning.state.clone(), status.front.clone());
+    let supervisor = status.supervisor.clone();
+    let of_clients = reloader.clone();
+    let begin_reload = move |options: &_, done| of_clients.begin(options, done);
+    // Commands come when all that they ask for is there.
+    let later = Arc::new(OnceLock::<Upgrader>::new());
+    let wanted = Arc::clone(&later);
+    let begin_upgrade = move |options, done: UpgradeDone| {
+        if let Some(upgrader) = wanted.get() {
+            return upgrader.begin(options, done);
+        }
+        let why = "the server has not started yet".to_owned();
+        done(UpgradeAnswer::refused(why), sync_channel(0).0);
+    };
+    let server = Server::new(status, state.clone(), begin_reload, Box::new(begin_upgrade))?;
+    let entrances = Entrances {
+        front,
+        admin: admin.map(Arc::new),
+        door: clients::start(&control, server)?,
+        control: Arc::new(control),
+        supervisor,
+        insight: beginning.insight.clone(),
+    };
+    let endings = Endings::default();
+    let upgrader = Upgrader::start(Parts {
+        state,
+        serving: Box::new(Leaving { entrances: entrances.clone(), reloader }),
+        inventory,
+        environment: self::environment(environment),
+        open_files,
+        endings: endings.clone(),
+        predecessor: predecessor.clone(),
+        wanted: Wanted::default(),
+    })
+    .context("cannot start the thread of upgrades")?;
+    let _only_once = later.set(upgrader.clone());
+    if let Some(predecessor) = &predecessor {
+        predecessor.attend(TakingOver { entrances: entrances.clone(), beginning })?;
+    } else {
+        entrances.open();
+        tracing::info!(
+            listen = beginning.addresses.join(" "),
+            "connections are taken from now on; requests wait until the application has booted, \
+             for at most `timeouts.queue`"
+        );
+    }
+    Ok(Succession { entrances, upgrader, endings })
+}
+
 /// Variables that a successor has otherwise than this process: a service manager's word for the one that it has started.
-pub(super) fn environment(of_php: Vec<(String, Option<String>)>) -> Vec<(String, Option<String>)> {
+fn environment(of_php: Vec<(String, Option<String>)>) -> Vec<(String, Option<String>)> {
     let goes_on = |name: &str| matches!(name, "NOTIFY_SOCKET" | "WATCHDOG_USEC");
     let is_watched = Watchdog::is_of_this_process();
     of_php
@@ -154,17 +247,21 @@ pub(super) fn environment(of_php: Vec<(String, Option<String>)>) -> Vec<(String,
 
 /// Copies of what a successor gets beside the front's listeners.
 pub(super) fn inventory(
-    admin: (&[samovar_config::Listen], &[TcpListener]),
-    pinba: Option<(String, std::os::fd::OwnedFd)>,
+    settings: &Settings,
+    admin: &[TcpListener],
+    pinba: Option<OwnedFd>,
     control: &Socket,
-) -> std::io::Result<Inventory> {
-    let (entries, sockets) = admin;
-    let copy = |(at, socket): (&samovar_config::Listen, &TcpListener)| {
-        Ok((at.to_string(), socket.try_clone()?.into()))
+) -> Result<Inventory> {
+    let copy = |(at, socket): (&Listen, &TcpListener)| {
+        Ok::<_, std::io::Error>((at.to_string(), socket.try_clone()?.into()))
     };
+    let copies = settings.admin.iter().zip(admin).map(copy).collect::<std::io::Result<_>>();
+    let pinba_name = settings.insight.pinba_listen.as_ref().map(ToString::to_string);
+    let control = control.copy().map(|copy| (control.path.clone(), copy));
+    let what = "cannot copy a listener";
     Ok(Inventory {
-        admin: entries.iter().zip(sockets).map(copy).collect::<std::io::Result<_>>()?,
-        pinba: pinba.into_iter().collect(),
-        control: Some((control.path.clone(), control.copy()?)),
+        admin: copies.context(what)?,
+        pinba: pinba_name.zip(pinba).into_iter().collect(),
+        control: Some(control.context(what)?),
     })
 }

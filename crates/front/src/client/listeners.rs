@@ -34,7 +34,7 @@ pub struct Bound {
     pub(crate) has_proxy_header: bool,
     /// By which a successor of this server knows it again: what `listen` says, without what is spoken there. Empty: a
     /// service manager's.
-    name: String,
+    pub(crate) name: String,
 }
 
 /// A listener on its way from one server to the next.

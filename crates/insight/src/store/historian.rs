@@ -127,7 +127,9 @@ impl Writer {
         // The file is there before its first minute: whoever reads may look.
         let opened = self.open();
         self.tell(&opened);
-        waiting.iter().for_each(|minute| self.keep(minute));
+        for minute in &waiting {
+            self.keep(minute);
+        }
         while let Ok(minute) = minutes.recv() {
             self.keep(&minute);
         }
