@@ -5,7 +5,7 @@
 use crate::companion;
 use crate::control::server::UpgradeDone;
 use crate::handover::predecessor::Predecessor;
-use crate::handover::{Answer, ServingEnd, Word};
+use crate::handover::words::{Answer, ServingEnd, Word};
 use crate::service::ServiceState;
 use anyhow::{Context, Result, anyhow, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

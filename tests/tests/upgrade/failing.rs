@@ -61,8 +61,6 @@ fn binaries_that_are_none() {
     let babbles = program(&server, "babbles", "#!/bin/sh\nexec yes babble >&2\n", 0o755);
     refuses(&server, ["--binary", &babbles], &["has not said that it is a server", "babble"]);
     assert!(samovar_testkit::processes_naming(format!("{folder}/hangs").as_ref()).is_empty());
-    server.upgrade([]).expect("the right one");
-    assert_eq!(server.get("/").text(), "page GET");
 }
 
 #[test]

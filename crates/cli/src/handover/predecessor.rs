@@ -1,6 +1,6 @@
 //! The successor's side: it has the listeners of a server that goes on until this one is ready, and takes over when it is told to.
 
-use super::{Answer, FollowingEnd, Word, shortened};
+use super::words::{Answer, FollowingEnd, Word, shortened};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use samovar_channel::Heard;
 use samovar_config::{Listen, Listener};
