@@ -18,6 +18,7 @@ const ROUNDS: usize = 10;
 const ROUNDS_NIGHTLY: usize = 100;
 
 const SIGTERM: i32 = 15;
+const SIGSTOP: i32 = 19;
 
 const SCRIPT: &str = "<?php echo 'page ', $_SERVER['REQUEST_METHOD'];";
 const CHECKPOINT: &str = "<?php Samovar\\checkpoint(); echo 'page ', $_SERVER['REQUEST_METHOD'];";

@@ -19,6 +19,7 @@ use crate::publish;
 use crate::reload::{Parts, Reloader};
 use crate::sampling::Sampling;
 use crate::service::{Service, ServiceState, Watchdog};
+use crate::upgrade::Upgrader;
 use crate::{binary, companion, descriptors, panics, rights};
 use anyhow::{Context, Result, anyhow};
 use hooks::Hooks;
@@ -154,10 +155,11 @@ struct Started {
 }
 
 /// The end of what takes something in.
-struct Closing(Entrances);
+struct Closing(Entrances, Upgrader);
 
 impl Drop for Closing {
     fn drop(&mut self) {
+        self.1.finish();
         self.0.close();
     }
 }
@@ -238,7 +240,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     let hooks = Hooks {
         beginning,
         predecessor,
-        upgrader,
+        upgrader: upgrader.clone(),
         endings,
         front: front_handle,
         reloader,
@@ -259,7 +261,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         slow_log,
         sampling,
         graphs,
-        _entrances: Closing(entrances),
+        _entrances: Closing(entrances, upgrader),
     })
 }
 

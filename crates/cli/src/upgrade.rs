@@ -18,6 +18,7 @@ use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -29,7 +30,9 @@ const GO_LIMIT: Duration = Duration::from_secs(10);
 /// How often it is looked whether this server is to stop meanwhile.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long a server that is given up may take to leave.
-const LEAVE_LIMIT: Duration = Duration::from_secs(2);
+const LEAVE_LIMIT: Duration = Duration::from_secs(1);
+/// How long the end of this server waits until that is done.
+const END_LIMIT: Duration = Duration::from_secs(4);
 /// How long its status is waited for, after its end was seen.
 const STATUS_LIMIT: Duration = Duration::from_secs(1);
 /// What is kept of its last words.
@@ -94,6 +97,10 @@ pub(crate) struct Parts {
     pub(crate) endings: Endings,
     pub(crate) predecessor: Option<Predecessor>,
     pub(crate) wanted: Wanted,
+    /// An upgrade is under way.
+    pub(crate) is_busy: AtomicBool,
+    /// This server ends.
+    pub(crate) ends: AtomicBool,
 }
 
 type Started = std::io::Result<(Successor, OwnedFd)>;
@@ -129,7 +136,9 @@ impl Upgrader {
             Upgrader { jobs, following: Arc::clone(&following), parts: Arc::clone(&parts) };
         let run = move || {
             for (options, done) in wanted {
+                parts.is_busy.store(true, Ordering::Release);
                 parts.upgrade(&options, done, &following);
+                parts.is_busy.store(false, Ordering::Release);
             }
         };
         std::thread::Builder::new().name("upgrade".to_owned()).spawn(run)?;
@@ -150,6 +159,15 @@ impl Upgrader {
                 UpgradeAnswer::refused("another upgrade has not ended yet".to_owned()),
                 sync_channel(0).0,
             );
+        }
+    }
+
+    /// The end of this server: a server on its way goes, too, even one that is stopped.
+    pub(crate) fn finish(&self) {
+        self.parts.ends.store(true, Ordering::Release);
+        let begun = Instant::now();
+        while self.parts.is_busy.load(Ordering::Acquire) && begun.elapsed() < END_LIMIT {
+            std::thread::sleep(LOOK);
         }
     }
 
@@ -266,7 +284,8 @@ impl Parts {
         }
         let deadline = Instant::now() + self.serving.boot_limit() + MARGIN;
         let ready = |answer: &Answer| *answer == Answer::Ready;
-        attempt.wait(ready, deadline, &|| self.state.is_stopping())?;
+        let is_over = || self.state.is_stopping() || self.ends.load(Ordering::Acquire);
+        attempt.wait(ready, deadline, &is_over)?;
         if !self.state.hands_over(attempt.successor.pid) {
             bail!("the server is stopping");
         }

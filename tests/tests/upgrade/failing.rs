@@ -1,6 +1,6 @@
 //! What must not take over, and does not.
 
-use super::{Belongings, CHECKPOINT, SCRIPT, SIGTERM, processes};
+use super::{Belongings, CHECKPOINT, SCRIPT, SIGSTOP, SIGTERM, processes};
 use samovar_testkit::{Server, eventually};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -151,6 +151,15 @@ fn one_change_at_a_time() {
         let upgrade = scope.spawn(|| server.upgrade([]));
         wait();
         let pid = server.pid();
+        // Not even one that does nothing any more is left.
+        let (name, value) = server.marker();
+        let ours = samovar_testkit::family::with(name, &value);
+        let is_server = |pid: i32| {
+            let comm = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+            comm.is_ok_and(|comm| comm.trim() == "samovar")
+        };
+        let next = ours.iter().find(|it| it.pid != pid && is_server(it.pid)).expect("the next");
+        samovar_testkit::kill(next.pid, SIGSTOP);
         samovar_testkit::kill(pid, SIGTERM);
         let why = upgrade.join().expect("no panic").expect_err("it is to stop");
         assert!(why.contains("the server is stopping") || why.contains("did not answer"), "{why}");

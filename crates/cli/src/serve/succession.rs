@@ -22,6 +22,7 @@ use samovar_wire::UpgradeAnswer;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -219,6 +220,8 @@ pub(super) fn set(scene: Stage) -> Result<Succession> {
         endings: endings.clone(),
         predecessor: predecessor.clone(),
         wanted: Wanted::default(),
+        is_busy: AtomicBool::default(),
+        ends: AtomicBool::default(),
     })
     .context("cannot start the thread of upgrades")?;
     let _only_once = later.set(upgrader.clone());
