@@ -6,7 +6,7 @@ PHP_CONFIG ?= php-config8.2
 export PHP_CONFIG
 
 .PHONY: help run test build bench setup setup-test setup-bench lint unit model whole php php84 php84-next chaos \
-	chaos-rates chaos-transports visitors interrupted tested engine ledger collector nightly deny fuzz clean
+	chaos-rates chaos-transports visitors interrupted upgrades tested engine ledger collector nightly deny fuzz clean
 
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,7 +35,7 @@ BINARY = $(CURDIR)/target/$(TESTED)/samovar
 tested: setup ## the server as `make test` runs it, in half of the time of `make build`
 	$(CARGO) build --profile $(TESTED) --locked -p samovar -p samovar-php
 
-whole chaos chaos-rates visitors interrupted engine ledger: export SAMOVAR_BIN = $(BINARY)
+whole chaos chaos-rates visitors interrupted upgrades engine ledger: export SAMOVAR_BIN = $(BINARY)
 php: export SAMOVAR_BINARY = $(BINARY)
 
 setup: ## install the Debian packages that the build needs
@@ -112,6 +112,9 @@ interrupted: tested ## 100,000 requests that end at odd places while tasks wait 
 	export TASKS_REQUESTS=$${TASKS_REQUESTS:-100000}; $(LEAVES_NOTHING) $(TESTS) --test parallel -- \
 		--nocapture nothing_stays_of_tasks_however_they_end
 
+upgrades: tested ## a hundred upgrades under load in each execution model
+	$(LEAVES_NOTHING) $(TESTS) --test upgrade -- --ignored --nocapture
+
 engine: tested ## php-src's tests of the engine and the language, all of them, in a PHP that was relinked and as it was built
 	export RELINK_EVERY=1; $(LEAVES_NOTHING) $(TESTS) --test relink -- \
 		--nocapture what_passes_as_built_passes_relinked
@@ -127,7 +130,7 @@ collector: tested ## spans and figures at OpenTelemetry's own collector, built o
 	$(LEAVES_NOTHING) $(TESTS) --test telling -- --ignored a_real_collector
 
 nightly: export FASTCGI = all
-nightly: setup-test whole php chaos chaos-rates chaos-transports visitors interrupted engine ledger ## what is too slow for every run
+nightly: setup-test whole php chaos chaos-rates chaos-transports visitors interrupted upgrades engine ledger ## what is too slow for every run
 
 deny: ## licences and sources of the dependencies: our own look, and cargo-deny's where it is installed
 	$(TIDY) dependencies::

@@ -58,7 +58,7 @@ fn silent_clients_keep_nobody_from_asking_and_cost_no_thread() {
 #[test]
 fn nonsense_is_answered_or_let_go() {
     let server = server();
-    let unknown = "{\"error\":\"unknown command; known are status, figures, profile, calls, boot, reload and stop\"}\n";
+    let unknown = "{\"error\":\"unknown command; known are status, figures, profile, calls, boot, reload, upgrade and stop\"}\n";
     for nonsense in [&b"dance\n"[..], b"\n", b"\xff\xfe\0\n", b"status stop\n", b"stop it"] {
         assert_eq!(answer_to(&server, nonsense), unknown, "{nonsense:?}");
     }

@@ -38,8 +38,17 @@ pub struct AdminError(#[from] std::io::Error);
 /// A running listener. Ends when dropped.
 #[derive(Debug)]
 pub struct Admin {
-    end: watch::Sender<bool>,
+    phase: watch::Sender<Phase>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// How far a listener is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Another server answers on its sockets.
+    Held,
+    Serving,
+    Ended,
 }
 
 impl Admin {
@@ -50,8 +59,20 @@ impl Admin {
         host: Box<dyn Host>,
         insight: Option<Arc<Insight>>,
     ) -> Result<Admin, AdminError> {
+        let admin = Admin::hold(listeners, access, host, insight)?;
+        admin.begin();
+        Ok(admin)
+    }
+
+    /// As [`Self::start`], but answers nobody until [`Self::begin`].
+    pub fn hold(
+        listeners: Vec<TcpListener>,
+        access: Access,
+        host: Box<dyn Host>,
+        insight: Option<Arc<Insight>>,
+    ) -> Result<Admin, AdminError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (end, ended) = watch::channel(false);
+        let (phase, changes) = watch::channel(Phase::Held);
         for listener in &listeners {
             listener.set_nonblocking(true)?;
         }
@@ -64,14 +85,24 @@ impl Admin {
         });
         let thread = std::thread::Builder::new()
             .name("admin".to_owned())
-            .spawn(move || runtime.block_on(serve_until(ended, listeners, service)))?;
-        Ok(Admin { end, thread: Some(thread) })
+            .spawn(move || runtime.block_on(serve_until(changes, listeners, service)))?;
+        Ok(Admin { phase, thread: Some(thread) })
+    }
+
+    /// Answers from now on.
+    pub fn begin(&self) {
+        self.phase.send_replace(Phase::Serving);
+    }
+
+    /// Answers nobody any more: another server does.
+    pub fn leave(&self) {
+        self.phase.send_replace(Phase::Ended);
     }
 }
 
 impl Drop for Admin {
     fn drop(&mut self) {
-        self.end.send_replace(true);
+        self.leave();
         if let Some(thread) = self.thread.take() {
             // A panic of the thread has been told by the panic hook.
             let _ = thread.join();
@@ -80,10 +111,14 @@ impl Drop for Admin {
 }
 
 async fn serve_until(
-    mut ended: watch::Receiver<bool>,
+    mut phase: watch::Receiver<Phase>,
     listeners: Vec<TcpListener>,
     service: Arc<Service>,
 ) {
+    // The sender's end is an end too.
+    if phase.wait_for(|phase| *phase != Phase::Held).await.is_err() {
+        return;
+    }
     let local = LocalSet::new();
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     for listener in listeners {
@@ -96,7 +131,7 @@ async fn serve_until(
         });
     }
     // The sender's end is an end too.
-    let _ = local.run_until(ended.changed()).await;
+    let _ = local.run_until(phase.wait_for(|phase| *phase == Phase::Ended)).await;
 }
 
 struct Service {

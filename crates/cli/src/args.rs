@@ -71,6 +71,13 @@ pub(crate) enum Invocation {
         /// How it is to go about it.
         options: ReloadOptions,
     },
+    /// Ask a running server to have another one take its place.
+    Upgrade {
+        /// Its socket; `None`: discover it.
+        control: Option<PathBuf>,
+        /// The new one's binary; `None`: as it was started.
+        binary: Option<PathBuf>,
+    },
     /// Ask a running server to drain and end.
     Stop {
         /// Its socket; `None`: discover it.
@@ -158,6 +165,10 @@ fn parse_from(
                 probe: matches.get_one::<String>("probe").cloned(),
             },
             control: control(matches, sources)?,
+        }),
+        Some(("upgrade", matches)) => Ok(Invocation::Upgrade {
+            control: control(matches, sources)?,
+            binary: matches.get_one("binary").cloned(),
         }),
         Some(("stop", matches)) => Ok(Invocation::Stop { control: control(matches, sources)? }),
         _ => unreachable!("clap refuses other commands"),

@@ -5,3 +5,4 @@ pub(crate) mod reload;
 pub(crate) mod routes;
 pub(crate) mod status;
 pub(crate) mod stop;
+pub(crate) mod upgrade;

@@ -45,9 +45,14 @@ pub(crate) fn become_one(settings: &mut Settings, of: i32, census: Option<&PathB
     }
 }
 
+/// Whether this is such a server.
+pub(crate) fn is_one() -> bool {
+    IS_COMPANION.load(Ordering::Relaxed)
+}
+
 /// To be said again after a change of user, which forgets it.
 pub(crate) fn end_with_parent() {
-    if IS_COMPANION.load(Ordering::Relaxed) {
+    if is_one() {
         // Without it the server is stopped all the same, unless this command is killed.
         let signal = Some(rustix::process::Signal::TERM);
         let _ = rustix::process::set_parent_process_death_signal(signal);

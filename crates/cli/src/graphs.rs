@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use samovar_channel::GraphEnd;
 use samovar_config::Settings;
+use samovar_insight::Turn;
 use samovar_profile::calls::{Calls, CallsOptions};
 use samovar_supervisor::Tracer;
 use std::path::PathBuf;
@@ -22,8 +23,8 @@ pub(crate) struct Graphs {
 }
 
 impl Graphs {
-    /// Opens what is kept; `None`: nothing is traced.
-    pub(crate) fn open(settings: &Settings) -> Result<Option<Graphs>> {
+    /// Opens what is kept, when its turn has come; `None`: nothing is traced.
+    pub(crate) fn open(settings: &Settings, turn: Turn) -> Result<Option<Graphs>> {
         if !settings.profile.traces() {
             return Ok(None);
         }
@@ -41,6 +42,7 @@ impl Graphs {
             path,
             bytes_max: settings.profile.bytes_max,
             trouble: Box::new(|trouble| tracing::warn!("{trouble}")),
+            turn,
         });
         let calls = Arc::new(calls.context("cannot start to keep call graphs")?);
         let workers = settings.profile.trace_workers;

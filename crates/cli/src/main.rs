@@ -16,6 +16,7 @@ mod control;
 mod convert;
 mod descriptors;
 mod graphs;
+mod handover;
 mod leaks;
 mod loads;
 mod logging;
@@ -31,13 +32,27 @@ mod spy;
 mod terminal;
 mod top;
 mod trial;
+mod upgrade;
 
 use args::Invocation;
+use handover::predecessor::Predecessor;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Before this process opens anything, which would get the number of what is missing.
+    let predecessor = match Predecessor::of_environment() {
+        Ok(predecessor) => predecessor,
+        Err(error) => {
+            terminal::complain(&format!(
+                "samovar: cannot take over from the server that has started this one: {error}"
+            ));
+            return ExitCode::FAILURE;
+        }
+    };
     let result = match args::parse() {
-        Ok(Invocation::Serve { settings, sources }) => serve::run(*settings, *sources),
+        Ok(Invocation::Serve { settings, sources }) => {
+            serve::run(*settings, *sources, predecessor.as_ref())
+        }
         Ok(Invocation::Check { sources, json }) => return commands::check::run(&sources, json),
         Ok(Invocation::Routes { settings, asked }) => {
             succeed(commands::routes::run(&settings, &asked))
@@ -53,8 +68,16 @@ fn main() -> ExitCode {
         Ok(Invocation::Reload { control, options }) => {
             succeed(commands::reload::run(control, options))
         }
+        Ok(Invocation::Upgrade { control, binary }) => {
+            succeed(commands::upgrade::run(control, binary))
+        }
         Ok(Invocation::Stop { control }) => succeed(commands::stop::run(control)),
-        Err(refused) => return refused.report(),
+        Err(refused) => {
+            if let Some(predecessor) = predecessor {
+                predecessor.failed(&refused.to_string());
+            }
+            return refused.report();
+        }
     };
     match result {
         Ok(code) => code,

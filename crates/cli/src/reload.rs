@@ -16,7 +16,7 @@ use samovar_published::Publishing;
 use samovar_supervisor::{Command, Handle, Reload};
 use samovar_wire::{ReloadAnswer, ReloadOptions};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Begins reloads, and remembers by what the generation that serves was booted. Cheap to clone.
 #[derive(Clone)]
@@ -120,10 +120,14 @@ impl Reloader {
         done: impl FnOnce(ReloadAnswer) + Send + 'static,
     ) {
         let since = Instant::now();
+        if let Err(why) = self.0.state.begins_reload() {
+            return done(ReloadAnswer::refused(why.to_owned()));
+        }
         match self.prepare(options.force) {
             Err(error) => {
                 let why = format!("{error:#}");
                 self.0.note_refusal(&why);
+                self.0.state.has_reloaded(0, false);
                 done(ReloadAnswer::refused(why));
             }
             Ok(prepared) => {
@@ -165,7 +169,7 @@ impl Reloader {
                         0 => parts.supervisor.report().generation,
                         new => new,
                     };
-                    parts.state.has_reloaded(serves);
+                    parts.state.has_reloaded(serves, true);
                     done(answer);
                 };
                 let settings = Box::new(of_supervisor);
@@ -174,6 +178,11 @@ impl Reloader {
                 self.0.supervisor.send(Command::Reload(reload));
             }
         }
+    }
+
+    /// `timeouts.boot` of the generation that serves.
+    pub(crate) fn boot_limit(&self) -> Duration {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner).settings.timeouts.boot
     }
 
     /// What the new workers are asked before they take over.

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use samovar_config::Settings;
-use samovar_insight::{Model, Scene};
+use samovar_insight::{Model, Scene, Turn};
 use samovar_profile::{At, Options, Profiles, Sample};
 use samovar_ring::RequestLine;
 use samovar_spy::profile::Weight;
@@ -28,8 +28,13 @@ pub(crate) struct Sampling {
 }
 
 impl Sampling {
-    /// Opens what is kept; `None`: nobody is to look at workers. `is_measured`: crates/insight tells of requests' ends.
-    pub(crate) fn open(settings: &Settings, is_measured: bool) -> Result<Option<Sampling>> {
+    /// Opens what is kept, when its turn has come; `None`: nobody is to look at workers. `is_measured`: crates/insight tells of
+    /// requests' ends.
+    pub(crate) fn open(
+        settings: &Settings,
+        is_measured: bool,
+        turn: Turn,
+    ) -> Result<Option<Sampling>> {
         let hertz = u32::try_from(settings.profile.hertz).unwrap_or(u32::MAX);
         let slow = is_measured.then_some(settings.insight.slow_request);
         if hertz == 0 && slow.is_none() {
@@ -48,6 +53,7 @@ impl Sampling {
             hertz,
             is_told: is_measured,
             trouble: Box::new(|trouble| tracing::warn!("{trouble}")),
+            turn,
         });
         let profiles = Arc::new(profiles.context("cannot start to keep profiles")?);
         Ok(Some(Sampling { profiles, sampler: OnceLock::new(), slow, hertz }))

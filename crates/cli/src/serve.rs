@@ -6,26 +6,26 @@ mod limits;
 mod link;
 pub(crate) mod listen;
 pub(crate) mod operators;
+mod succession;
 pub(crate) mod ways;
 
-use crate::control::clients;
 use crate::control::report::StatusSources;
-use crate::control::server::Server;
 use crate::control::socket::Socket;
 use crate::convert::{Ears, environment, front_settings, supervisor_settings};
 use crate::graphs::Graphs;
+use crate::handover::predecessor::Predecessor;
 use crate::logging::{self, LastWords, Logs};
 use crate::publish;
 use crate::reload::{Parts, Reloader};
 use crate::sampling::Sampling;
 use crate::service::{Service, ServiceState, Watchdog};
+use crate::upgrade::Upgrader;
 use crate::{binary, companion, descriptors, loads, panics, rights};
 use anyhow::{Context, Result, anyhow};
 use hooks::Hooks;
 use limits::Limits;
 use operators::Measured;
 use rustix::process::Rlimit;
-use samovar_admin::Admin;
 use samovar_config::{Settings, Sources};
 use samovar_front::{Bound, Front, Tls};
 use samovar_insight::Insight;
@@ -41,16 +41,25 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
+use succession::{Beginning, Entrances, Stage, Succession};
 use ways::SlowLogFile;
 
 /// Serves until SIGTERM, SIGINT or `samovar stop`.
-pub(crate) fn run(settings: Settings, sources: Sources) -> Result<ExitCode> {
+pub(crate) fn run(
+    settings: Settings,
+    sources: Sources,
+    predecessor: Option<&Predecessor>,
+) -> Result<ExitCode> {
     // Before this process opens anything, which would get the number of a socket that is missing.
-    let inherited = listen::inherit();
+    let inherited = listen::inherit(predecessor);
     let logs = logging::start(&settings)?;
     panics::report_to_log();
     let _last_words = LastWords(&logs);
-    let result = inherited.and_then(|sockets| serve(settings, sources, sockets, &logs));
+    let before = predecessor.cloned();
+    let result = inherited.and_then(|sockets| serve(settings, sources, (sockets, before), &logs));
+    if let (Some(predecessor), Err(error)) = (predecessor, &result) {
+        predecessor.failed(&format!("{error:#}"));
+    }
     logs.finish(result.as_ref().err().map(|error| format!("{error:#}")));
     Ok(if result.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -58,10 +67,10 @@ pub(crate) fn run(settings: Settings, sources: Sources) -> Result<ExitCode> {
 fn serve(
     settings: Settings,
     sources: Sources,
-    inherited: Option<Vec<Bound>>,
+    (inherited, predecessor): (Option<Vec<Bound>>, Option<Predecessor>),
     logs: &Logs,
 ) -> Result<()> {
-    let settled = settle(settings, sources)?;
+    let settled = settle(settings, sources, predecessor)?;
     let opened = bind(&settled, inherited)?;
     let started = start(settled, opened, logs)?;
     run_until_drained(started)
@@ -79,16 +88,22 @@ struct Settled {
     identity: Option<Identity>,
     /// The worker binary, found but not asked yet.
     php: PathBuf,
+    /// The server that this one is to take over from.
+    predecessor: Option<Predecessor>,
 }
 
-fn settle(settings: Settings, sources: Sources) -> Result<Settled> {
+fn settle(
+    settings: Settings,
+    sources: Sources,
+    predecessor: Option<Predecessor>,
+) -> Result<Settled> {
     let since = Instant::now();
     let open_files = descriptors::raise(&settings)?;
     let service = Service::of_environment();
     let identity = rights::identity(&settings)?;
     let php = samovar_config::locate_php(&settings)?;
     advice::advise(&settings);
-    Ok(Settled { since, settings, sources, open_files, service, identity, php })
+    Ok(Settled { since, settings, sources, open_files, service, identity, php, predecessor })
 }
 
 /// What the outside reaches: HTTP clients, and commands.
@@ -105,11 +120,12 @@ struct Opened {
 
 /// Binds everything, and is root no more.
 fn bind(settled: &Settled, inherited: Option<Vec<Bound>>) -> Result<Opened> {
-    let Settled { settings, identity, php, .. } = settled;
+    let Settled { settings, identity, php, predecessor, .. } = settled;
+    let before = predecessor.as_ref();
     let tls = Tls::load(settings)?;
-    let listeners = listen::listen(settings, inherited, identity.as_ref())?;
-    let admin = operators::bind(settings)?;
-    let pinba = ways::bind(settings)?;
+    let listeners = listen::listen(settings, inherited, identity.as_ref(), before)?;
+    let admin = operators::bind(settings, before)?;
+    let pinba = ways::bind(settings, before)?;
     // Before any process exists; glibc has all threads change.
     if let Some(identity) = identity {
         rights::assume(identity, settings, php)?;
@@ -117,7 +133,10 @@ fn bind(settled: &Settled, inherited: Option<Vec<Bound>>) -> Result<Opened> {
     }
     binary::recognise(settings, php)?;
     let addresses = listeners.iter().map(ToString::to_string).collect();
-    let control = Socket::bind(&listen::control_path(settings, &listeners)?)?;
+    let control = match before.and_then(|before| before.control(settings.control.as_ref())) {
+        Some(handed) => Socket::take(handed),
+        None => Socket::bind(&listen::control_path(settings, &listeners)?)?,
+    };
     Ok(Opened { listeners, tls, admin, pinba, addresses, control })
 }
 
@@ -131,35 +150,41 @@ struct Started {
     slow_log: SlowLogFile,
     sampling: Option<Arc<Sampling>>,
     graphs: Option<Graphs>,
-    /// Its file goes in the end.
-    _control: Socket,
-    _admin: Option<Admin>,
+    /// Closed in the end, whoever holds them.
+    _entrances: Closing,
+}
+
+/// The end of what takes something in.
+struct Closing(Entrances, Upgrader);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.1.finish();
+        self.0.close();
+    }
 }
 
 fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
-    let Settled { since, settings, sources, open_files, service, identity, php } = settled;
+    let Settled { since, settings, sources, open_files, service, identity, php, predecessor } =
+        settled;
+    // When what the server before writes to is free.
+    let turn = predecessor.as_ref().map(Predecessor::gone).unwrap_or_default();
+    let follows = predecessor.is_some();
     let Opened { listeners, tls, admin, pinba, addresses, control } = opened;
-    let ring = Ring::create(settings.limits.queue_max).context("cannot create the ring")?;
-    // Signals are blocked here, before any thread but the logs' exists, which block them by themselves: threads
-    // inherit the mask.
-    let shared = Shared::create(settings.shared.bytes_max)
-        .context("cannot create the memory that workers share")?;
-    let files = publish::read(&settings)?;
-    let published = Publishing::new(shared.clone(), published_limits(&settings))
-        .context("cannot create the memory of published values")?;
-    let memory = (shared.clone(), published.clone());
-    let supervisor = Running::prepare(ring.clone(), memory, logs.intake.clone())
-        .context("cannot start the supervisor")?;
-    publish::publish(published.publisher(), &files).context("cannot publish a file")?;
-    published.start().context("cannot start the thread that publishes")?;
+    let Prepared { ring, shared, published, supervisor } = prepare(&settings, logs, follows)?;
     let handle = supervisor.handle();
     let link = link::link_to(handle.clone());
-    let Measured { intake, insight, slow_log, sampling } = operators::measure(&settings, pinba)?;
+    let pinba_copy = pinba.as_ref().map(PinbaIn::copy).transpose()?;
+    let Measured { intake, insight, slow_log, sampling } =
+        operators::measure(&settings, pinba, &turn)?;
     let (front, front_handle) =
         Front::new(listeners, tls.clone(), ring, front_settings(&settings), link, intake)?;
-    let connections_max = front_settings(&settings).limits.connections_max;
+    if follows {
+        front_handle.hold();
+    }
+    let limits = Limits::new(front_settings(&settings).limits.connections_max);
     let environment = environment(identity.as_ref());
-    let graphs = Graphs::open(&settings)?;
+    let graphs = Graphs::open(&settings, turn)?;
     let (loads, telling) = loads::open()?;
     let ears = Ears { tracer: graphs.as_ref().map(|graphs| graphs.tracer.clone()), loads: telling };
     let of_supervisor =
@@ -178,13 +203,15 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         sampling: sampling.clone(),
         graphs: graphs.clone(),
         loads,
+        predecessor: predecessor.clone(),
     };
+    let inventory = succession::inventory(&settings, &admin, pinba_copy, &control)?;
     let admin = operators::start(admin, &settings, status.clone(), insight.clone())?;
-    let state = ServiceState::new(service.clone(), addresses.clone());
+    let state = ServiceState::new(service.clone(), addresses.clone(), follows);
     let reloader = Reloader::new(Parts {
         sources,
         first: settings,
-        environment,
+        environment: environment.clone(),
         open_files,
         front: front_handle.clone(),
         supervisor: handle.clone(),
@@ -194,29 +221,37 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         ears,
         published,
     });
-    let of_clients = reloader.clone();
-    let begin_reload = move |options: &_, done| of_clients.begin(options, done);
-    clients::start(&control, Server::new(status, state.clone(), begin_reload)?)?;
-    tracing::info!(
-        listen = addresses.join(" "),
-        "connections are taken from now on; requests wait until the application has booted, \
-         for at most `timeouts.queue`"
-    );
+    let (path, logs) = (control.path.clone(), logs.clone());
+    let beginning = Beginning::new(addresses, path, logs.clone(), state.clone(), insight.clone());
+    let scene = Stage {
+        status,
+        reloader: reloader.clone(),
+        control,
+        admin,
+        inventory,
+        environment,
+        open_files,
+        beginning: beginning.clone(),
+        predecessor: predecessor.clone(),
+    };
+    let Succession { entrances, upgrader, endings } = succession::set(scene)?;
     if let Some(sampling) = &sampling {
         sampling.begin(&handle)?;
     }
     let front = start_front(front, handle)?;
     let hooks = Hooks {
-        addresses,
-        control: control.path.clone(),
+        beginning,
+        predecessor,
+        upgrader: upgrader.clone(),
+        endings,
         front: front_handle,
         reloader,
         is_reading: Arc::default(),
-        logs: logs.clone(),
+        logs,
         state,
         insight: insight.clone(),
         slow_log: slow_log.clone(),
-        limits: Limits::new(connections_max),
+        limits,
         watchdog: Watchdog::of_environment(service),
     };
     Ok(Started {
@@ -228,9 +263,36 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         slow_log,
         sampling,
         graphs,
-        _control: control,
-        _admin: admin,
+        _entrances: Closing(entrances, upgrader),
     })
+}
+
+/// What workers share, and who starts them.
+struct Prepared {
+    ring: Ring,
+    shared: Shared,
+    published: Publishing,
+    supervisor: Running,
+}
+
+fn prepare(settings: &Settings, logs: &Logs, follows: bool) -> Result<Prepared> {
+    let ring = Ring::create(settings.limits.queue_max).context("cannot create the ring")?;
+    // Signals are blocked here, before any thread but the logs' exists, which block them by themselves: threads
+    // inherit the mask.
+    let shared = Shared::create(settings.shared.bytes_max)
+        .context("cannot create the memory that workers share")?;
+    let files = publish::read(settings)?;
+    let published = Publishing::new(shared.clone(), published_limits(settings))
+        .context("cannot create the memory of published values")?;
+    let memory = (shared.clone(), published.clone());
+    let mut supervisor = Running::prepare(ring.clone(), memory, logs.intake.clone())
+        .context("cannot start the supervisor")?;
+    if follows {
+        supervisor.hold_consoles();
+    }
+    publish::publish(published.publisher(), &files).context("cannot publish a file")?;
+    published.start().context("cannot start the thread that publishes")?;
+    Ok(Prepared { ring, shared, published, supervisor })
 }
 
 fn published_limits(settings: &Settings) -> PublishedLimits {

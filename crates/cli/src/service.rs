@@ -2,6 +2,7 @@
 //! `$NOTIFY_SOCKET` names; without one nothing is told.
 
 use samovar_supervisor::monotonic_us;
+use samovar_supervisor::successor::CHANNEL_VARIABLE;
 use std::fmt::Write as _;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -9,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What a service manager tells the process that it starts. No descendant is told: it would take it for its own.
-pub(crate) const VARIABLES: [&str; 6] = [
+pub(crate) const VARIABLES: [&str; 7] = [
+    CHANNEL_VARIABLE,
     "NOTIFY_SOCKET",
     "WATCHDOG_USEC",
     "WATCHDOG_PID",
@@ -17,6 +19,10 @@ pub(crate) const VARIABLES: [&str; 6] = [
     "LISTEN_PID",
     "LISTEN_FDNAMES",
 ];
+
+/// How long a manager may take to have room for a message that must not be lost.
+const INSIST_LIMIT: Duration = Duration::from_secs(1);
+const INSIST_PAUSE: Duration = Duration::from_millis(5);
 
 /// Signs of life per time in which the manager wants one.
 const SIGNS_PER_WATCHDOG: u32 = 3;
@@ -59,68 +65,163 @@ impl Service {
         self.say("STOPPING=1\nSTATUS=requests in flight are finished");
     }
 
+    /// As [`Self::say`], for what must not be lost: waits a moment for a manager that has much to read.
+    fn insist(&self, text: &str) {
+        let begun = Instant::now();
+        let is_full = |error: &std::io::Error| error.kind() == std::io::ErrorKind::WouldBlock;
+        while let Some(Err(error)) = self.0.as_ref().map(|socket| socket.send(text.as_bytes()))
+            && is_full(&error)
+            && begun.elapsed() < INSIST_LIMIT
+        {
+            std::thread::sleep(INSIST_PAUSE);
+        }
+    }
+
     fn say(&self, text: &str) {
         // A manager that does not listen any more needs no news.
         let _ = self.0.as_ref().map(|socket| socket.send(text.as_bytes()));
     }
 }
 
-/// What was last told, and to whom: the sources of news are many. Cheap to clone.
+/// What the server is at, what was last told of it, and to whom: the sources of news are many. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct ServiceState {
     service: Service,
     addresses: Arc<[String]>,
-    phase: Arc<Mutex<Phase>>,
+    now: Arc<Mutex<Now>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Now {
+    phase: Phase,
+    /// Reloads that were asked for and have not ended.
+    reloads: usize,
+    /// Another server is being started.
+    upgrades: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
+    /// It has been started by a server that goes on until this one is told to: that one speaks.
+    Following,
     Starting,
     Serving,
+    /// Another server goes on, and speaks.
+    Followed,
     Stopping,
 }
 
 impl ServiceState {
-    pub(crate) fn new(service: Service, addresses: Vec<String>) -> ServiceState {
-        let phase = Arc::new(Mutex::new(Phase::Starting));
-        ServiceState { service, addresses: addresses.into(), phase }
+    /// `follows`: another server goes on until [`Self::begins`].
+    pub(crate) fn new(service: Service, addresses: Vec<String>, follows: bool) -> ServiceState {
+        let phase = if follows { Phase::Following } else { Phase::Starting };
+        let now = Now { phase, reloads: 0, upgrades: false };
+        ServiceState { service, addresses: addresses.into(), now: Arc::new(Mutex::new(now)) }
     }
 
     /// The first generation is up.
     pub(crate) fn serves(&self, generation: u64) {
-        let mut phase = self.phase();
-        if *phase == Phase::Starting {
-            *phase = Phase::Serving;
+        let mut now = self.now();
+        if matches!(now.phase, Phase::Starting | Phase::Following) {
+            now.phase = Phase::Serving;
             self.service.ready(&serving(generation, &self.addresses));
         }
     }
 
-    /// Called when a reload begins.
+    /// Called when a reload begins; why it must not. [`Self::has_reloaded`] follows.
+    pub(crate) fn begins_reload(&self) -> Result<(), &'static str> {
+        let mut now = self.now();
+        if now.upgrades {
+            return Err("another server is being started in the place of this one\n\
+                 hint: it reads everything anew, too");
+        }
+        if now.phase == Phase::Followed {
+            return Err("another server has taken over from this one");
+        }
+        now.reloads += 1;
+        Ok(())
+    }
+
+    /// The application boots anew.
     pub(crate) fn reloads(&self) {
-        if *self.phase() == Phase::Serving {
+        if self.now().phase == Phase::Serving {
             self.service.reloading();
         }
     }
 
-    /// It has ended, whatever came of it.
-    pub(crate) fn has_reloaded(&self, generation: u64) {
-        if *self.phase() == Phase::Serving {
+    /// A reload has ended, whatever came of it. `told`: this was said to boot.
+    pub(crate) fn has_reloaded(&self, generation: u64, told: bool) {
+        let mut now = self.now();
+        now.reloads = now.reloads.saturating_sub(1);
+        if told && now.phase == Phase::Serving {
             self.service.ready(&serving(generation, &self.addresses));
         }
     }
 
+    /// Called when another server is to be started; why it must not. [`Self::has_not_upgraded`] or [`Self::hands_over`] follows.
+    pub(crate) fn begins_upgrade(&self) -> Result<(), &'static str> {
+        let mut now = self.now();
+        match now.phase {
+            Phase::Following | Phase::Starting => {
+                Err("the server has not booted yet\nhint: try again when it has")
+            }
+            Phase::Followed => Err("another server has taken over from this one"),
+            Phase::Stopping => Err("the server is stopping"),
+            Phase::Serving if now.upgrades => Err("another upgrade has not ended yet"),
+            Phase::Serving if now.reloads > 0 => {
+                Err("a reload has not ended yet\nhint: try again when it has")
+            }
+            Phase::Serving => {
+                now.upgrades = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// This server goes on.
+    pub(crate) fn has_not_upgraded(&self) {
+        let mut now = self.now();
+        now.upgrades = false;
+        if now.phase == Phase::Followed {
+            now.phase = Phase::Serving;
+            let own = std::process::id();
+            self.service.insist(&format!("MAINPID={own}\nREADY=1"));
+        }
+    }
+
+    /// The process of that number is the server from now on; false: this one is to stop.
+    pub(crate) fn hands_over(&self, pid: i32) -> bool {
+        let mut now = self.now();
+        if now.phase != Phase::Serving {
+            return false;
+        }
+        now.phase = Phase::Followed;
+        self.service
+            .insist(&format!("MAINPID={pid}\nREADY=1\nSTATUS=another server has taken over"));
+        true
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.now().phase == Phase::Stopping
+    }
+
+    /// Whether the service manager hears this server, and no other one.
+    fn speaks(&self) -> bool {
+        !matches!(self.now().phase, Phase::Following | Phase::Followed)
+    }
+
     /// Called when the server drains, by each who has it drain.
     pub(crate) fn stops(&self) {
-        let mut phase = self.phase();
-        if *phase != Phase::Stopping {
-            *phase = Phase::Stopping;
+        let mut now = self.now();
+        if matches!(now.phase, Phase::Starting | Phase::Serving) {
+            now.phase = Phase::Stopping;
             self.service.stopping();
         }
     }
 
     /// Held while news is sent, so that none overtakes another.
-    fn phase(&self) -> MutexGuard<'_, Phase> {
-        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -153,10 +254,16 @@ impl Watchdog {
         Watchdog { service, every, last: Instant::now() }
     }
 
+    /// Whether `$WATCHDOG_USEC`, if it is there, is meant for this process, and so for its successor.
+    pub(crate) fn is_of_this_process() -> bool {
+        let pid = std::env::var("WATCHDOG_PID").ok();
+        pid.is_none_or(|pid| pid.parse() == Ok(std::process::id()))
+    }
+
     /// Called at each turn of the supervisor; speaks when it is time.
-    pub(crate) fn turn(&mut self) {
+    pub(crate) fn turn(&mut self, state: &ServiceState) {
         let Some(every) = self.every else { return };
-        if self.last.elapsed() >= every {
+        if self.last.elapsed() >= every && state.speaks() {
             self.last = Instant::now();
             self.service.say("WATCHDOG=1");
         }

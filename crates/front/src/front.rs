@@ -65,7 +65,8 @@ impl Front {
     ) -> Result<(Front, FrontHandle), StartError> {
         let setup = ValidSettings::new(settings)?;
         let log = open_log(&setup.settings)?;
-        let control = Arc::new(Control::new(log));
+        let kept = listeners.iter().map(Bound::keep).collect::<io::Result<Vec<_>>>()?;
+        let control = Arc::new(Control::new(log, kept));
         let handle = FrontHandle(Arc::clone(&control));
         let threads = (DiskThreads::start()?, Packing::start()?);
         Ok((Front { listeners, tls, ring, setup, link, intake, threads, control }, handle))
@@ -139,7 +140,11 @@ async fn serve(
     essentials.spawn(sweep::sweep(Rc::clone(&shared), Rc::clone(&connections)));
     essentials.spawn(sweep::guard_withheld(Rc::clone(&shared)));
     let mut accepting = Vec::new();
-    for Bound { socket, protocol, role, has_proxy_header } in listeners {
+    while control.is_held() && !control.drains.load(Ordering::Acquire) {
+        control.obey(&shared);
+        control.called.notified().await;
+    }
+    for Bound { socket, protocol, role, has_proxy_header, .. } in listeners {
         let (shared, connections) = (Rc::clone(&shared), Rc::clone(&connections));
         let tls = match protocol {
             Protocol::Http | Protocol::FastCgi => None,
@@ -191,6 +196,7 @@ async fn live(
         control.called.notified().await;
     }
     control.is_ready.store(false, Ordering::Release);
+    control.forget_listeners();
     for task in &accepting {
         task.abort();
     }
@@ -198,5 +204,6 @@ async fn live(
         // Waits until the listener is closed; "aborted" is what it says.
         let _ = task.await;
     }
-    drain::finish(shared, connections).await;
+    let is_succeeded = control.is_succeeded.load(Ordering::Acquire);
+    drain::finish(shared, connections, is_succeeded).await;
 }

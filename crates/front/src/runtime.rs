@@ -16,6 +16,6 @@ pub(crate) mod scheduling;
 pub(crate) mod shed;
 pub(crate) mod threads;
 pub(crate) mod throttle;
-pub(crate) mod trouble;
 pub(crate) mod tokens;
+pub(crate) mod trouble;
 pub(crate) mod waker;

@@ -22,6 +22,7 @@
 //! | `slow_log.rs` | a record of each slow one |
 //! | `pinba.rs` | Pinba's packets, and both their ways: `sender.rs`, `listener.rs` |
 //! | `store.rs` | history on disk |
+//! | `turn.rs` | what waits until another server has let go |
 //! | `running.rs` | the thread that does it |
 //! | `export.rs` | figures for others: Prometheus and OpenMetrics; spans and figures for OpenTelemetry |
 
@@ -46,6 +47,7 @@ mod sink;
 pub mod slow_log;
 mod sources;
 pub mod store;
+mod turn;
 
 pub use aggregate::{Aggregate, Limits, route_by_path};
 pub use capped::OTHER;
@@ -61,3 +63,4 @@ pub use running::{Clock, HistoryOptions, Insight, Options, now};
 pub use series::{HEAT_ROWS, Moment, Series, heat_row};
 pub use sink::{Fate, Seen, Sink, Tally, Witness};
 pub use sources::SourceFigures;
+pub use turn::Turn;

@@ -6,6 +6,7 @@ use crate::pinba::listener::{Listening, PinbaIn};
 use crate::redaction::Redaction;
 use crate::sink::{Sink, Tally, Witness};
 use crate::store::{Event, EventKind, Historian, History, Minute, StoreLimits, Trouble};
+use crate::turn::Turn;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,6 +48,8 @@ pub struct Options {
     pub cpu: Option<Clock>,
     /// Who looks at workers from outside, and is told of each request.
     pub witness: Option<Arc<dyn Witness>>,
+    /// The history is written when it has come.
+    pub turn: Turn,
 }
 
 /// Tells how far it has come, ns.
@@ -99,10 +102,10 @@ impl Insight {
         limits: Limits,
         options: Options,
     ) -> std::io::Result<Insight> {
-        let Options { history, redaction, mut sinks, pinba_in, cpu, witness } = options;
+        let Options { history, redaction, mut sinks, pinba_in, cpu, witness, turn } = options;
         let history_path = history.as_ref().map(|h| h.path.clone());
         let historian = match history {
-            Some(h) => Some(Historian::start(h.path, h.limits, h.trouble)?),
+            Some(h) => Some(Historian::start_at(turn, h.path, h.limits, h.trouble)?),
             None => None,
         };
         let shared = Arc::new(Shared {
@@ -191,12 +194,17 @@ impl Insight {
         lock(&self.shared.recent).iter().cloned().collect()
     }
 
-    /// Waits for the end of the thread: the front's end of the channel is gone, the last minute is written, and what
-    /// sinks could still hand on is gone.
-    pub fn finish(&self) {
+    /// Takes in nothing of other machines any more: another server does.
+    pub fn stop_listening(&self) {
         if let Some(listening) = &self.listening {
             listening.finish();
         }
+    }
+
+    /// Waits for the end of the thread: the front's end of the channel is gone, the last minute is written, and what
+    /// sinks could still hand on is gone.
+    pub fn finish(&self) {
+        self.stop_listening();
         if let Some(thread) = lock(&self.thread).take() {
             // A panic of the thread has been told by the panic hook.
             let _ = thread.join();

@@ -7,7 +7,7 @@ use crate::question::{Answer, Sources};
 use crate::running::{Minute, Running};
 use crate::sample::Sample;
 use crate::store::{Store, StoreError, StoreLimits};
-use samovar_insight::{Finished, Scene, Witness};
+use samovar_insight::{Finished, Scene, Turn, Witness};
 use samovar_wire::ProfileQuestion;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,6 +41,8 @@ pub struct Options {
     pub is_told: bool,
     /// Whom to tell what goes wrong.
     pub trouble: Trouble,
+    /// The file is another server's until it has come.
+    pub turn: Turn,
 }
 
 type Reply = Box<dyn FnOnce(Answer) + Send>;
@@ -70,8 +72,10 @@ impl Profiles {
         let now = crate::now();
         let running = Arc::new(Mutex::new(Running::new(options.is_told, now)));
         let (sender, jobs) = sync_channel(JOBS_MAX);
+        let (store, waiting) = (None, (!options.turn.has_come()).then(Vec::new));
+        let running_too = Arc::clone(&running);
         let keeper =
-            Keeper { running: Arc::clone(&running), options, run: now, store: None, is_well: true };
+            Keeper { running: running_too, options, run: now, store, waiting, is_well: true };
         let thread = std::thread::Builder::new()
             .name("profiles".to_owned())
             .spawn(move || keeper.run(&jobs))?;
@@ -177,6 +181,8 @@ struct Keeper {
     options: Options,
     run: u64,
     store: Option<Store>,
+    /// Minutes that the file is to have when its turn has come; meanwhile they are in memory only.
+    waiting: Option<Vec<Minute>>,
     is_well: bool,
 }
 
@@ -185,16 +191,35 @@ impl Keeper {
         let opened = self.open().map(|_| ());
         self.tell(&opened);
         while let Ok(job) = jobs.recv() {
+            self.move_in();
             match job {
                 Job::Keep(minute) => {
-                    let kept = self.open().and_then(|store| store.put(&minute));
-                    // A file may have been moved away; what is in memory is nowhere else.
-                    if kept.is_err() && self.options.path.is_some() {
-                        self.store = None;
+                    self.keep(&minute);
+                    if let Some(waiting) = self.waiting.as_mut().filter(|w| w.len() < JOBS_MAX) {
+                        waiting.push(minute);
                     }
-                    self.tell(&kept);
                 }
                 Job::Ask(question, reply) => reply(self.answer(&question)),
+            }
+        }
+        self.move_in();
+    }
+
+    fn keep(&mut self, minute: &Minute) {
+        let kept = self.open().and_then(|store| store.put(minute));
+        // A file may have been moved away; what is in memory is nowhere else.
+        if kept.is_err() && self.options.path.is_some() {
+            self.store = None;
+        }
+        self.tell(&kept);
+    }
+
+    /// The server before this one has let the file go: what was kept in memory meanwhile goes there.
+    fn move_in(&mut self) {
+        if let Some(waiting) = self.waiting.take_if(|_| self.options.turn.has_come()) {
+            self.store = None;
+            for minute in &waiting {
+                self.keep(minute);
             }
         }
     }
@@ -205,7 +230,8 @@ impl Keeper {
             return Ok(self.store.insert(store));
         }
         let limits = StoreLimits { bytes_max: *bytes_max, keep: *keep };
-        let store = Store::open(path.as_deref(), limits, self.run)?;
+        let path = path.as_deref().filter(|_| self.waiting.is_none());
+        let store = Store::open(path, limits, self.run)?;
         Ok(self.store.insert(store))
     }
 
@@ -250,6 +276,7 @@ mod tests {
             hertz: 49,
             is_told: false,
             trouble: Box::new(|_| {}),
+            turn: Turn::now(),
         }
     }
 

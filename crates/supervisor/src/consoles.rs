@@ -22,6 +22,24 @@ const LINE_BYTES_MAX: usize = 8 << 10;
 /// Between two looks at the memory of the processes.
 const MEMORY_TICK: Duration = Duration::from_secs(1);
 
+/// Which console workers another server still has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Elsewhere {
+    /// All there are, for all that is known.
+    All,
+    /// Those of these names and numbers.
+    These(Vec<(String, usize)>),
+}
+
+impl Elsewhere {
+    pub(crate) fn has(&self, name: &str, number: usize) -> bool {
+        match self {
+            Elsewhere::All => true,
+            Elsewhere::These(these) => these.iter().any(|it| it.0 == name && it.1 == number),
+        }
+    }
+}
+
 /// One console worker, for `samovar status`.
 #[derive(Clone, Debug)]
 pub struct ConsoleLine {

@@ -2,7 +2,7 @@
 //!
 //! The supervisor alone writes the snapshot; what the workers say of themselves is read from the ring.
 
-use crate::consoles::{ConsoleLine, ConsoleSnapshot};
+use crate::consoles::{ConsoleLine, ConsoleSnapshot, Elsewhere};
 use crate::os;
 use crate::scale::ScaleLine;
 use crate::settings::Settings;
@@ -51,6 +51,8 @@ pub enum Command {
         /// As [`ProbeDone`] is told.
         result: Result<bool, String>,
     },
+    /// Another server has these console workers: their successors wait.
+    Consoles(Elsewhere),
     /// The front drains: console workers may leave meanwhile, and nothing new is begun.
     Draining,
     /// The front is drained: end the workers, the template and [`run()`](crate::run()).
@@ -123,6 +125,12 @@ pub struct Report {
     pub generation: u64,
     /// A reload is under way.
     pub is_reloading: bool,
+    /// It ends: nothing new begins.
+    pub is_ending: bool,
+    /// The application could not be booted ahead.
+    pub boot_failed: bool,
+    /// Console workers that have a process, by name and number.
+    pub living_consoles: Vec<(String, usize)>,
     /// What the boot came to; `None` before one has ended.
     pub image: Option<Image>,
     /// How PHP's code is linked; `None` before it has started.
@@ -164,6 +172,9 @@ pub(crate) struct Snapshot {
     pub(crate) refork_reasons: BTreeMap<&'static str, u64>,
     pub(crate) processes: Vec<Process>,
     pub(crate) is_reloading: bool,
+    pub(crate) is_ending: bool,
+    pub(crate) boot_failed: bool,
+    pub(crate) living_consoles: Vec<(String, usize)>,
     pub(crate) restarts: u64,
     pub(crate) generation: u64,
 }
@@ -207,6 +218,11 @@ impl Handle {
         os::wake(&self.wake);
     }
 
+    /// Has the supervisor look at what is due, and tell its owner that it has.
+    pub fn nudge(&self) {
+        os::wake(&self.wake);
+    }
+
     /// The workers as they are now.
     pub fn report(&self) -> Report {
         let snapshot = self.snapshot();
@@ -231,6 +247,9 @@ impl Handle {
             restarts: snapshot.restarts,
             generation: snapshot.generation,
             is_reloading: snapshot.is_reloading,
+            is_ending: snapshot.is_ending,
+            boot_failed: snapshot.boot_failed,
+            living_consoles: snapshot.living_consoles.clone(),
             image: snapshot.image,
             linking: snapshot.linking.clone(),
             findings: snapshot.findings.clone(),

@@ -5,6 +5,7 @@
 //! only what stands before it in this list: `settings`, `os`, `end`, `template`, `workers`, `consoles`, `handle` (what other
 //! threads see), `news`, `generation`, `run`.
 //! `sampler` is a thread beside them, which looks at what busy workers do and tells whoever wants to know.
+//! `successor` starts the server that is to take over from this one.
 //! `identity` is whose rights all of it has; `inquest` looks into what a worker hangs in, `recycle` says who has done enough, `scale` how many workers there should be.
 //! Nothing here knows HTTP or PHP; what is said to a template is the grammar of crates/channel.
 #![allow(unsafe_code)] // poll, signalfd, kill, waitpid; each block says why it is sound.
@@ -23,16 +24,17 @@ mod run;
 mod sampler;
 mod scale;
 mod settings;
+pub mod successor;
 mod template;
 mod workers;
 
-pub use consoles::{ConsoleLine, ConsoleState, OUTPUT_TARGET};
+pub use consoles::{ConsoleLine, ConsoleState, Elsewhere, OUTPUT_TARGET};
 pub use end::{Ended, Failed};
 pub use handle::{Command, Handle, Probe, ProbeDone, Reload, ReloadDone, Report, WorkerLine};
 pub use news::News;
 pub use os::monotonic_us;
 pub use recycle::RecycleLimits;
-pub use run::{Hooks, Running, run};
+pub use run::{Boot, Hooks, Running, run};
 pub use samovar_channel::{Finding, GraphEnd, Image, Linking};
 pub use sampler::{Look, Observer, Sampler, SamplerReport, Sampling, Scene, SlowScene};
 pub use scale::ScaleLine;

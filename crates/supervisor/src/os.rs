@@ -25,6 +25,8 @@ pub(crate) enum Signal {
     Reopen,
     /// SIGUSR2, as php-fpm knows it: boot the application anew.
     Reload,
+    /// The first of the real-time signals: another binary is to take over.
+    Upgrade,
     /// SIGCHLD: a child may be reaped.
     Child,
 }
@@ -44,6 +46,12 @@ const HANDLED: [Number; 6] = [
 /// Blocks the signals that [`Signals`] reads. Call it before any other thread starts: threads inherit the mask.
 pub(crate) fn block_signals() -> io::Result<Signals> {
     let handled: SigSet = HANDLED.into_iter().collect();
+    let mut handled = *handled.as_ref();
+    // nix has names for no real-time signal.
+    // SAFETY: a set of our own, and a number that libc has just told.
+    unsafe { libc::sigaddset(&raw mut handled, libc::SIGRTMIN()) };
+    // SAFETY: a set that was one before a signal was added.
+    let handled = unsafe { SigSet::from_sigset_t_unchecked(handled) };
     handled.thread_block()?;
     let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
     Ok(Signals(SignalFd::with_flags(&handled, flags)?))
@@ -56,6 +64,7 @@ impl Signals {
         while let Ok(Some(info)) = self.0.read_signal() {
             let number = i32::try_from(info.ssi_signo).ok();
             let signal = match number.and_then(|number| Number::try_from(number).ok()) {
+                _ if number == Some(libc::SIGRTMIN()) => Signal::Upgrade,
                 Some(Number::SIGCHLD) => Signal::Child,
                 Some(Number::SIGUSR1) => Signal::Reopen,
                 Some(Number::SIGUSR2) => Signal::Reload,

@@ -5,7 +5,7 @@
 mod reload;
 mod tracer;
 
-use crate::consoles::ConsoleSnapshot;
+use crate::consoles::{ConsoleSnapshot, Elsewhere};
 use crate::end::{Ended, Failed};
 use crate::generation::{Coming, Generation, Ground, Readiness};
 use crate::handle::{Command, Handle, Process, Reload};
@@ -45,18 +45,33 @@ const PLACES_MAX: usize = GENERATIONS_MAX + TRACERS_MAX;
 
 /// What the supervisor tells its owner; called on the supervisor's thread, must not block.
 pub trait Hooks {
-    /// The workers wait for requests.
-    fn ready(&mut self);
+    /// The workers wait for requests, or have had their time.
+    fn ready(&mut self, boot: Boot);
     /// SIGTERM, SIGINT or SIGHUP came: drain the front, then send [`Command::Stop`].
     fn stop_requested(&mut self);
     /// SIGUSR1 came: log files were moved away.
     fn reopen_logs(&mut self);
     /// SIGUSR2 came: send [`Command::Reload`].
     fn reload_requested(&mut self);
+    /// SIGRTMIN came: start a [`Successor`](crate::successor::Successor).
+    fn upgrade_requested(&mut self);
+    /// A child has ended that the supervisor has not started, with that status.
+    fn child_ended(&mut self, pid: i32, status: i32);
     /// The supervisor has done what was due, which it does ten times a second at least.
     fn turned(&mut self);
     /// Something became of a worker.
     fn news(&mut self, news: News);
+}
+
+/// What the first boot has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Boot {
+    /// All workers are up.
+    Up,
+    /// They are not, after `boot_limit`.
+    Late,
+    /// They are, but the application could not be booted ahead: they run it whole.
+    Failed,
 }
 
 /// A supervisor that has blocked its signals and not started anything.
@@ -69,6 +84,8 @@ pub struct Running {
     handle: Handle,
     commands: Receiver<Command>,
     inquest: Inquest,
+    /// Console workers of the server before this one.
+    before: Elsewhere,
 }
 
 impl Running {
@@ -84,7 +101,13 @@ impl Running {
         os::adopt_orphans();
         let (handle, commands) = Handle::new(&ring)?;
         let inquest = Inquest::start()?;
-        Ok(Running { signals, ring, shared, published, intake, handle, commands, inquest })
+        let before = Elsewhere::These(Vec::new());
+        Ok(Running { signals, ring, shared, published, intake, handle, commands, inquest, before })
+    }
+
+    /// No console worker begins until [`Command::Consoles`] says which ones another server has.
+    pub fn hold_consoles(&mut self) {
+        self.before = Elsewhere::All;
     }
 
     /// What other threads see of it.
@@ -249,8 +272,10 @@ impl Supervisor {
         for (at, generation) in self.generations.iter_mut().enumerate() {
             let others = living.iter().enumerate().filter(|(other, _)| *other != at);
             let theirs: Vec<&(String, usize)> = others.flat_map(|(_, living)| living).collect();
+            let before = &self.running.before;
             generation.settle_consoles(&|name, number| {
-                theirs.iter().any(|their| their.0 == name && their.1 == number)
+                let is_same = |their: &&(String, usize)| their.0 == name && their.1 == number;
+                before.has(name, number) || theirs.iter().any(is_same)
             });
         }
     }
@@ -304,9 +329,10 @@ impl Supervisor {
         if readable[PLACES_MAX] {
             for signal in self.running.signals.take() {
                 match signal {
-                    Signal::Child => self.reap()?,
+                    Signal::Child => self.reap(hooks)?,
                     Signal::Reopen => hooks.reopen_logs(),
                     Signal::Reload => hooks.reload_requested(),
+                    Signal::Upgrade => hooks.upgrade_requested(),
                     Signal::Stop => self.stop_requested(hooks),
                 }
             }
@@ -368,6 +394,7 @@ impl Supervisor {
                     }
                 }
                 Command::Draining => self.begin_to_end(),
+                Command::Consoles(before) => self.running.before = before,
                 Command::Reload(reload) => self.begin_reload(reload),
                 Command::StopNow => {
                     self.is_broken = true;
@@ -396,7 +423,7 @@ impl Supervisor {
     }
 
     /// Our own children: templates, and orphans of a template that died.
-    fn reap(&mut self) -> Result<(), Failed> {
+    fn reap(&mut self, hooks: &mut impl Hooks) -> Result<(), Failed> {
         // A death and the template's last words may come together: the words first.
         for at in 0..self.generations.len() {
             self.read_template(at)?;
@@ -411,6 +438,7 @@ impl Supervisor {
                 self.survive(at, desired, result.map(|_| ()))?;
             }
             if !is_known {
+                hooks.child_ended(pid, status);
                 // Perhaps a worker whose `forked` waits to be looked at.
                 let death = Death::from_status(status);
                 self.tell_all(&Event::WorkerDied { pid, death, served: false });
@@ -453,10 +481,14 @@ impl Supervisor {
         snapshot.reforks = counts.reforks;
         snapshot.recycled = counts.recycled;
         snapshot.refork_reasons.clone_from(&self.ground.refork_reasons);
+        snapshot.is_ending = self.is_ending;
+        let living = self.generations.iter().flat_map(|generation| generation.consoles.living());
+        snapshot.living_consoles = living.collect();
         snapshot.is_reloading = self.coming.is_some() || self.awaited.is_some();
         if let Some(generation) = self.serving() {
             let is_started = generation.ready != Readiness::Starting;
             snapshot.generation = if is_started { generation.number } else { 0 };
+            snapshot.boot_failed = generation.boot_failed;
             snapshot.image = generation.image;
             snapshot.linking.clone_from(&generation.linking);
             snapshot.findings.clone_from(&generation.findings);
@@ -478,9 +510,14 @@ impl Supervisor {
             if let Some(generation) = self.serving_mut() {
                 generation.ready = Readiness::Ready;
             }
+            let boot = match self.serving() {
+                _ if !all => Boot::Late,
+                Some(generation) if generation.boot_failed => Boot::Failed,
+                _ => Boot::Up,
+            };
             // Who is told so asks for more at once.
             self.publish();
-            hooks.ready();
+            hooks.ready(boot);
         }
     }
 }

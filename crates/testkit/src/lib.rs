@@ -48,7 +48,7 @@ pub use multipart::{BOUNDARY, Multipart};
 pub use oracle::{Nginx, Oracle, nginx_version};
 pub use postgres::Postgres;
 pub use pprof::go_tool_pprof;
-pub use process::{end, is_root, kill, processes_naming};
+pub use process::{end, has_ended, is_root, kill, processes_naming};
 pub use redis::Redis;
 pub use server::{Server, Start, binary, ini};
 pub use ssh::Ssh;

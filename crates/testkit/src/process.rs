@@ -127,6 +127,14 @@ pub fn kill(pid: i32, signal: i32) {
     unsafe { libc::kill(pid, signal) };
 }
 
+/// Whether a process has come to its end, whoever reaps it.
+pub fn has_ended(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // Behind its name, which may have anything in it.
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state.is_none_or(|state| matches!(state, 'Z' | 'X'))
+}
+
 /// Whether the tests run as root.
 pub fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;

@@ -1,5 +1,7 @@
 //! A Samovar under test.
 
+mod heir;
+
 use crate::confine::{Cgroup, Confinement, Disk};
 use crate::http::{Client, Response};
 use crate::process::{Process, is_root, kill};
@@ -7,6 +9,7 @@ use crate::tap::Tap;
 use crate::wait::eventually;
 use crate::workspace;
 use crate::{family, kernel};
+use heir::Heir;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -73,6 +76,8 @@ struct Logged {
 #[derive(Debug)]
 pub struct Server {
     process: Process,
+    /// Who has taken over from it.
+    heir: Heir,
     stdout: Option<Tap>,
     log: Option<(Disk, String)>,
     address: SocketAddr,
@@ -208,9 +213,9 @@ impl Server {
         eventually(&format!("`{text}` in the log"), || self.log().contains(text).then_some(()));
     }
 
-    /// The supervisor's process id.
+    /// The supervisor's process id: of the one that has taken over last, after [`Self::upgrade`].
     pub fn pid(&self) -> i32 {
-        self.process.pid()
+        self.heir.pid().unwrap_or_else(|| self.process.pid())
     }
 
     /// The control socket.
@@ -266,12 +271,17 @@ impl Server {
 
     /// SIGUSR1, without waiting.
     pub fn ask_to_reopen(&self) {
-        self.process.signal(libc::SIGUSR1);
+        kill(self.pid(), libc::SIGUSR1);
     }
 
     /// SIGUSR2, without waiting.
     pub fn ask_to_reload(&self) {
-        self.process.signal(libc::SIGUSR2);
+        kill(self.pid(), libc::SIGUSR2);
+    }
+
+    /// SIGRTMIN, without waiting.
+    pub fn ask_to_upgrade(&self) {
+        kill(self.pid(), libc::SIGRTMIN());
     }
 
     /// Process ids of the workers.
@@ -299,7 +309,8 @@ impl Server {
 
     /// SIGKILL to its main process, and waits for its end. Returns its folder, as [`Start::perish`].
     pub fn perish(self) -> TempDir {
-        let Server { mut process, folder, .. } = self;
+        let Server { mut process, folder, heir, .. } = self;
+        drop(heir);
         process.signal(libc::SIGKILL);
         process.wait();
         folder
@@ -317,7 +328,10 @@ impl Server {
 
     /// SIGTERM; it must drain and exit with 0. Returns its log.
     pub fn stop(mut self) -> String {
-        self.terminate();
+        self.heir.stop();
+        if self.ended().is_none() {
+            self.terminate();
+        }
         let code = self.wait();
         assert_eq!(code, Some(0), "exit status; log:\n{}", self.log());
         self.process.whole_log()
@@ -482,7 +496,7 @@ impl Start {
             let is_ready = !workers.is_empty() && workers.iter().all(|w| w["state"] == "idle");
             is_ready.then(|| status["listen"][0].as_str()?.parse().ok())?
         });
-        Server { process, stdout: None, log: None, address, folder }
+        Server { process, heir: Heir::default(), stdout: None, log: None, address, folder }
     }
 
     /// As a service manager starts it that has opened this socket.
@@ -513,7 +527,7 @@ impl Start {
             rest.split_whitespace().next()?.parse().ok()
         });
         let stdout = process.take_stdout();
-        Server { process, stdout, log: log_file, address, folder }
+        Server { process, heir: Heir::default(), stdout, log: log_file, address, folder }
     }
 
     /// Its folder, as [`Server::folder`].

@@ -13,6 +13,7 @@
 //! | `profile.rs` | what its workers did |
 //! | `calls.rs` | what its requests called |
 //! | `boot.rs` | what its boot went to |
+//! | `upgrade.rs` | another server in its place |
 
 mod boot;
 mod calls;
@@ -20,6 +21,7 @@ mod figures;
 mod profile;
 mod shared;
 mod status;
+mod upgrade;
 mod well;
 
 pub use boot::BootAnswer;
@@ -31,6 +33,7 @@ pub use status::{
     ConsoleStatus, FrontStatus, ImageFinding, ImageStatus, LinkingStatus, ProfileStatus,
     ScalingStatus, Status, WorkerStatus,
 };
+pub use upgrade::{UpgradeAnswer, UpgradeOptions};
 pub use well::{About, Trouble, troubles};
 
 use serde::{Deserialize, Serialize};
@@ -45,6 +48,8 @@ pub enum Request {
     Figures,
     /// To boot the application anew; the answer, a [`ReloadAnswer`], comes when that has ended.
     Reload(ReloadOptions),
+    /// To have another server take its place; the answer, an [`UpgradeAnswer`], comes when that has ended.
+    Upgrade(UpgradeOptions),
     /// What its workers did; the answer is a [`ProfileAnswer`].
     Profile(Box<ProfileQuestion>),
     /// What its requests called; the answer is a [`CallsAnswer`].
@@ -66,6 +71,8 @@ pub enum Misunderstood {
     Profile,
     /// What stands behind `calls`.
     Calls,
+    /// What stands behind `upgrade`.
+    Upgrade,
 }
 
 /// How a reload is to go about it.
@@ -86,6 +93,7 @@ impl fmt::Display for Request {
             Request::Stop => to.write_str("stop"),
             Request::Profile(question) => write!(to, "profile {}", line(question)),
             Request::Calls(question) => write!(to, "calls {}", line(question)),
+            Request::Upgrade(options) => write!(to, "upgrade {}", line(options)),
             Request::Reload(ReloadOptions { force, probe }) => {
                 to.write_str("reload")?;
                 if *force {
@@ -111,6 +119,7 @@ impl std::str::FromStr for Request {
             "stop" if is_alone => Ok(Request::Stop),
             "profile" => ProfileQuestion::parse(line.trim_start()).map(Request::Profile),
             "calls" => CallsQuestion::parse(line.trim_start()).map(Request::Calls),
+            "upgrade" => UpgradeOptions::parse(line.trim_start()).map(Request::Upgrade),
             "reload" => ReloadOptions::parse(words).map(Request::Reload),
             _ => Err(Misunderstood::Command),
         }
@@ -188,6 +197,10 @@ mod tests {
         let (route, day) = (Some("a b\n".to_owned()), Some(3));
         requests.push(Request::Calls(Box::new(CallsQuestion { route, day, sign_s: None })));
         assert!(matches!("profile".parse(), Ok(Request::Profile(_))), "a person asks so");
+        for binary in [None, Some("/opt/samovar 2/bin/samovar".into())] {
+            requests.push(Request::Upgrade(UpgradeOptions { binary }));
+        }
+        assert!(matches!("upgrade".parse(), Ok(Request::Upgrade(_))), "a person asks so");
         assert!(matches!("calls".parse(), Ok(Request::Calls(_))), "and so");
         for force in [false, true] {
             for probe in [None, Some("/"), Some("/health?full=1")] {
@@ -208,6 +221,9 @@ mod tests {
         }
         for line in ["profile 7", "profile {", "profile {} x"] {
             assert_eq!(line.parse::<Request>(), Err(Misunderstood::Profile), "{line}");
+        }
+        for line in ["upgrade now", "upgrade {"] {
+            assert_eq!(line.parse::<Request>(), Err(Misunderstood::Upgrade), "{line}");
         }
         for line in ["", "dance", "status stop", "stop it"] {
             assert_eq!(line.parse::<Request>(), Err(Misunderstood::Command), "{line}");

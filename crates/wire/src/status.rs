@@ -22,6 +22,8 @@ pub struct Status {
     pub admin: Vec<String>,
     /// It ends, or has not begun.
     pub draining: bool,
+    /// The server that this one has taken over from, while that finishes its requests; 0: there is none.
+    pub predecessor_pid: i32,
     /// Counts the applications that have served, from 1.
     pub generation: u64,
     /// Another generation boots beside the one that serves.

@@ -15,6 +15,7 @@ const ALLOWED: &[(&str, usize, &str)] = &[
         2,
         "between two looks at a condition; a server that is ended at a chosen moment",
     ),
+    ("crates/testkit/src/server/heir.rs", 1, "between two looks at a condition"),
     ("crates/testkit/src/tap.rs", 1, "between two looks at a condition"),
     ("crates/testkit/src/wait.rs", 1, "between two looks at a condition"),
     ("php/tests/Server.php", 3, "between two looks at a condition"),

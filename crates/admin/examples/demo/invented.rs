@@ -283,6 +283,7 @@ fn sampled() -> Arc<Profiles> {
         hertz: 49,
         is_told: true,
         trouble: Box::new(|trouble| panic!("{trouble}")),
+        turn: samovar_insight::Turn::now(),
     });
     let profiles = profiles.expect("a thread");
     for generation in [2, 3] {

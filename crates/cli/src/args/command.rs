@@ -56,6 +56,20 @@ pub(super) fn command() -> Command {
                 ),
         )
         .subcommand(
+            Command::new("upgrade")
+                .about("Has another server take the running one's place, without a lost request")
+                .after_help(help::UPGRADE)
+                .arg(control_argument())
+                .arg(
+                    Arg::new("binary")
+                        .long("binary")
+                        .value_name("PATH")
+                        .overrides_with("binary")
+                        .value_parser(clap::value_parser!(PathBuf))
+                        .help("The binary to start, instead of the one that the server was started as"),
+                ),
+        )
+        .subcommand(
             Command::new("stop")
                 .about("Lets the running server finish what it has begun, then ends it")
                 .arg(control_argument()),

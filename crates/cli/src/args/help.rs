@@ -17,6 +17,7 @@ Examples:
   samovar boot                        what does its boot take, what do requests still load?
   samovar status --json               what the running server does
   samovar reload                      after a deploy: boot anew, lose no request
+  samovar upgrade                     a new samovar takes over, and no request is lost
   samovar stop                        let it finish what it has begun, then end it
 
 samovar serve --help explains every setting.";
@@ -27,6 +28,11 @@ If something is wrong with them, or the application does not boot, or has lost i
 or the call that had it booted, or answers the probe with a server error where the old one does not,
 the old one goes on as it was, and this command says why and ends with 1. --force lets any take
 over that boots. See docs/guide/operations.md.";
+
+pub(crate) const UPGRADE: &str = "\
+The running server starts the new one with the arguments that it was started with, hands it its
+listeners, and goes on until that has booted; then it finishes what it has begun and ends. What goes
+wrong before changes nothing: this command says why, and ends with 1. See docs/guide/operations.md.";
 
 pub(crate) const TOP: &str = "\
 Keys: q ends, Tab or 1 to 3 choose the table, left and right the column to sort by, r reverses,
@@ -64,7 +70,7 @@ Examples:
       Behind a load balancer, with a log line for each request on stdout.
 
 SIGTERM and SIGINT, like samovar stop, let requests in flight finish (--drain-timeout). SIGUSR2 is
-samovar reload, SIGUSR1 opens the access log again.
+samovar reload, SIGRTMIN is samovar upgrade, SIGUSR1 opens the access log again.
 Exit codes: 0 stopped as asked, 1 failed, 2 wrong flags or settings.";
 
 /// The argument of a setting. Defaults are not clap's: they come in where the sources meet.

@@ -35,6 +35,16 @@ impl Early {
     }
 }
 
+impl std::fmt::Display for Early {
+    /// Without the program's name, for whoever says it in a sentence.
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Early::Help(_) => to.write_str("it was asked for help"),
+            Early::Wrong(text) => to.write_str(&text.replace("samovar: ", "")),
+        }
+    }
+}
+
 impl From<Problems> for Early {
     fn from(problems: Problems) -> Early {
         let lines: Vec<_> = problems.iter().map(|problem| format!("samovar: {problem}")).collect();

@@ -30,6 +30,10 @@ fn render(status: &Status) -> String {
         (false, true) => "serving (and reloading)",
         (false, false) => "serving",
     };
+    let before = match s.predecessor_pid {
+        0 => String::new(),
+        pid => format!("process {pid}, the server before this one, still finishes requests\n"),
+    };
     let troubles: Vec<_> = troubles(s).into_iter().map(|trouble| trouble.text).collect();
     let verdict = match &troubles[..] {
         [] => "well".to_owned(),
@@ -45,6 +49,7 @@ fn render(status: &Status) -> String {
         age(s.uptime_seconds),
         s.generation
     );
+    out.push_str(&before);
     let _ = writeln!(
         out,
         "requests {}  in flight {}  queued {}  connections {}",

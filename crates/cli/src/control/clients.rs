@@ -3,14 +3,16 @@
 //! Nobody here waits for a client: what one has said so far, and what it has not taken yet, is kept while others are
 //! heard.
 
-use super::server::{Reply, Server};
+use super::server::{Line, Reply, Server};
 use super::socket::Socket;
 use super::waker::Waker;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use samovar_wire::ReloadAnswer;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
 use std::time::{Duration, Instant};
 
 /// Longest request line: a reload's may name a target.
@@ -29,12 +31,12 @@ enum State {
     Asking(Vec<u8>),
     /// Its reload is under way.
     Waiting(Receiver<ReloadAnswer>),
-    /// What it asked for is looked up.
-    Expecting(Receiver<String>),
+    /// What it asked for is looked up, or done.
+    Expecting(Receiver<Line>),
     /// The new generation serves; the front has still to take over its options.
     Switching(ReloadAnswer),
-    /// What it has not taken yet.
-    Answering(Vec<u8>),
+    /// What it has not taken yet, and who waits until it has.
+    Answering { rest: Vec<u8>, _until: Option<SyncSender<()>> },
 }
 
 struct Client {
@@ -43,27 +45,49 @@ struct Client {
     since: Instant,
 }
 
-/// Answers clients, for the rest of the process's life. Its threads are started here: what it does later needs none.
-pub(crate) fn start(socket: &Socket, server: Server) -> io::Result<()> {
+/// Lets clients in, or not: on the same socket another server may answer. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Door {
+    is_open: Arc<AtomicBool>,
+    waker: Waker,
+}
+
+impl Door {
+    pub(crate) fn open(&self, is_open: bool) {
+        self.is_open.store(is_open, Ordering::Release);
+        self.waker.wake();
+    }
+}
+
+/// Answers clients, for the rest of the process's life, once the door is opened. Its threads are started here: what it does
+/// later needs none.
+pub(crate) fn start(socket: &Socket, server: Server) -> io::Result<Door> {
     let waker = server.waker.clone();
-    let clients = Clients::new(socket.listener.try_clone()?, server, waker)?;
+    let door = Door { is_open: Arc::default(), waker: waker.clone() };
+    let clients = Clients::new(socket.listener.try_clone()?, server, waker, door.clone())?;
     std::thread::Builder::new().name("control".into()).spawn(move || clients.serve())?;
-    Ok(())
+    Ok(door)
 }
 
 struct Clients {
     listener: UnixListener,
     server: Server,
     waker: Waker,
+    door: Door,
     /// The oldest first.
     all: Vec<Client>,
     paused_until: Option<Instant>,
 }
 
 impl Clients {
-    fn new(listener: UnixListener, server: Server, waker: Waker) -> io::Result<Clients> {
+    fn new(
+        listener: UnixListener,
+        server: Server,
+        waker: Waker,
+        door: Door,
+    ) -> io::Result<Clients> {
         listener.set_nonblocking(true)?;
-        Ok(Clients { listener, server, waker, all: Vec::new(), paused_until: None })
+        Ok(Clients { listener, server, waker, door, all: Vec::new(), paused_until: None })
     }
 
     /// Answers for the rest of the process's life.
@@ -90,7 +114,8 @@ impl Clients {
         let times = self.all.iter().filter_map(Client::deadline).chain(self.paused_until);
         let limit = times.min().map(|at| at.saturating_duration_since(now));
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
-        let listens = if self.paused_until.is_none() { PollFlags::IN } else { PollFlags::empty() };
+        let is_open = self.door.is_open.load(Ordering::Acquire) && self.paused_until.is_none();
+        let listens = if is_open { PollFlags::IN } else { PollFlags::empty() };
         let mut polled =
             vec![PollFd::new(&*self.waker.0, PollFlags::IN), PollFd::new(&self.listener, listens)];
         let of_clients = self.all.iter().filter_map(|client| {
@@ -133,7 +158,7 @@ impl Clients {
             return;
         }
         let is_silent = |client: &Client| matches!(client.state, State::Asking(_));
-        let is_slow = |client: &Client| matches!(client.state, State::Answering(_));
+        let is_slow = |client: &Client| matches!(client.state, State::Answering { .. });
         let oldest = self.all.iter().position(is_silent);
         if let Some(oldest) = oldest.or_else(|| self.all.iter().position(is_slow)) {
             self.all.remove(oldest);
@@ -146,7 +171,7 @@ impl Client {
     fn interest(&self) -> Option<PollFlags> {
         match self.state {
             State::Asking(_) => Some(PollFlags::IN),
-            State::Answering(_) => Some(PollFlags::OUT),
+            State::Answering { .. } => Some(PollFlags::OUT),
             State::Waiting(_) | State::Expecting(_) | State::Switching(_) => None,
         }
     }
@@ -154,7 +179,7 @@ impl Client {
     /// When it is looked at in any case.
     fn deadline(&self) -> Option<Instant> {
         match self.state {
-            State::Asking(_) | State::Answering(_) => Some(self.since + CLIENT_LIMIT),
+            State::Asking(_) | State::Answering { .. } => Some(self.since + CLIENT_LIMIT),
             State::Switching(_) => Some(Instant::now() + SWITCH_LOOK),
             State::Waiting(_) | State::Expecting(_) => None,
         }
@@ -167,7 +192,7 @@ impl Client {
         }
         self.look_at_reload(server);
         self.look_at_answer();
-        if let State::Answering(rest) = &mut self.state {
+        if let State::Answering { rest, .. } = &mut self.state {
             // At once: most of them wait for it.
             while !rest.is_empty() {
                 match self.stream.write(rest) {
@@ -206,7 +231,9 @@ impl Client {
         }
         let line = String::from_utf8_lossy(&line[..end.unwrap_or(line.len())]).into_owned();
         self.state = match server.answer(line.trim()) {
-            Reply::Now(answer) => State::Answering(format!("{answer}\n").into_bytes()),
+            Reply::Now(answer) => {
+                State::Answering { rest: format!("{answer}\n").into_bytes(), _until: None }
+            }
             Reply::WhenReloaded(answer) => State::Waiting(answer),
             Reply::Later(answer) => State::Expecting(answer),
         };
@@ -220,9 +247,10 @@ impl Client {
             let line = match told.try_recv() {
                 Ok(line) => line,
                 Err(TryRecvError::Empty) => return,
-                Err(TryRecvError::Disconnected) => String::new(),
+                Err(TryRecvError::Disconnected) => Line { text: String::new(), until: None },
             };
-            self.state = State::Answering(format!("{line}\n").into_bytes());
+            let Line { text, until } = line;
+            self.state = State::Answering { rest: format!("{text}\n").into_bytes(), _until: until };
             self.since = Instant::now();
         }
     }
@@ -242,7 +270,7 @@ impl Client {
             && (server.has_switched() || self.is_late())
         {
             let line = samovar_wire::line(answer);
-            self.state = State::Answering(format!("{line}\n").into_bytes());
+            self.state = State::Answering { rest: format!("{line}\n").into_bytes(), _until: None };
             self.since = Instant::now();
         }
     }

@@ -1,6 +1,7 @@
 //! What the front counts, the supervisor reports and requests came to → the answers to `status` and `figures`.
 
 use crate::graphs::Graphs;
+use crate::handover::predecessor::Predecessor;
 use crate::logging::Logs;
 use crate::sampling::Sampling;
 use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Shed, Trouble};
@@ -39,6 +40,8 @@ pub(crate) struct StatusSources {
     pub(crate) graphs: Option<Graphs>,
     /// Boots, and what requests load.
     pub(crate) loads: Loads,
+    /// The server that this one has taken over from.
+    pub(crate) predecessor: Option<Predecessor>,
 }
 
 /// How the server is now.
@@ -66,6 +69,7 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         listen: sources.listen.clone(),
         admin: sources.admin.clone(),
         draining: !sources.front.is_ready(),
+        predecessor_pid: sources.predecessor.as_ref().and_then(Predecessor::pid).unwrap_or(0),
         generation: report.generation,
         reloading: report.is_reloading,
         front: front_status(&front),

@@ -7,13 +7,18 @@ use anyhow::Result;
 use samovar_supervisor::Command;
 use samovar_wire::{
     BootAnswer, CallsAnswer, CallsQuestion, Misunderstood, ProfileAnswer, ProfileQuestion, Refused,
-    ReloadAnswer, ReloadOptions, Request, Stopping, line as line_of,
+    ReloadAnswer, ReloadOptions, Request, Stopping, UpgradeAnswer, UpgradeOptions, line as line_of,
 };
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::time::Duration;
 
 /// Called once, on some thread, with what came of a reload; does not block.
 pub(crate) type ReloadDone = Box<dyn FnOnce(ReloadAnswer) + Send>;
+
+/// Has another server started, without waiting; what is called once with what came of it keeps the last end of a channel until
+/// the client knows.
+pub(crate) type BeginUpgrade = Box<dyn Fn(UpgradeOptions, UpgradeDone) + Send>;
+pub(crate) type UpgradeDone = Box<dyn FnOnce(UpgradeAnswer, SyncSender<()>) + Send>;
 
 /// A reload that a client wants, and whom to tell.
 type WantedReload = (ReloadOptions, Sender<ReloadAnswer>);
@@ -24,6 +29,7 @@ pub(crate) struct Server {
     state: ServiceState,
     /// To the thread for reloads.
     reloads: Sender<WantedReload>,
+    begin_upgrade: BeginUpgrade,
     pub(super) waker: Waker,
 }
 
@@ -33,7 +39,14 @@ pub(super) enum Reply {
     /// What comes through here, when the reload has ended.
     WhenReloaded(Receiver<ReloadAnswer>),
     /// The line that comes through here.
-    Later(Receiver<String>),
+    Later(Receiver<Line>),
+}
+
+/// An answer that has taken its time.
+pub(super) struct Line {
+    pub(super) text: String,
+    /// Dropped when the client has it, or is gone.
+    pub(super) until: Option<SyncSender<()>>,
 }
 
 fn not_understood(line: &str) -> String {
@@ -47,6 +60,7 @@ impl Server {
         sources: StatusSources,
         state: ServiceState,
         begin_reload: impl Fn(&ReloadOptions, ReloadDone) + Send + 'static,
+        begin_upgrade: BeginUpgrade,
     ) -> Result<Server> {
         let (reloads, wanted) = channel::<WantedReload>();
         let waker = Waker::new()?;
@@ -63,7 +77,7 @@ impl Server {
             }
         };
         std::thread::Builder::new().name("reload".into()).spawn(reload)?;
-        Ok(Server { sources, state, reloads, waker })
+        Ok(Server { sources, state, reloads, begin_upgrade, waker })
     }
 
     pub(super) fn answer(&self, line: &str) -> Reply {
@@ -85,6 +99,20 @@ impl Server {
                 let _ = self.reloads.send((options, tell));
                 return Reply::WhenReloaded(told);
             }
+            Ok(Request::Upgrade(options)) => {
+                let (tell, told) = channel();
+                let waker = self.waker.clone();
+                let done = move |answer: UpgradeAnswer, until| {
+                    // A client that has left does not want it any more.
+                    let _ = tell.send(Line { text: line_of(&answer), until: Some(until) });
+                    waker.wake();
+                };
+                (self.begin_upgrade)(options, Box::new(done));
+                return Reply::Later(told);
+            }
+            Err(Misunderstood::Upgrade) => {
+                line_of(&UpgradeAnswer::refused(not_understood(line)))
+            }
             Err(Misunderstood::Profile) => line_of(&ProfileAnswer {
                 error: Some(not_understood(line)),
                 ..ProfileAnswer::default()
@@ -98,7 +126,7 @@ impl Server {
             }
             Err(Misunderstood::Command) => line_of(&Refused {
                 error:
-                    "unknown command; known are status, figures, profile, calls, boot, reload and stop"
+                    "unknown command; known are status, figures, profile, calls, boot, reload, upgrade and stop"
                         .to_owned(),
             }),
         })
@@ -116,7 +144,7 @@ impl Server {
         let waker = self.waker.clone();
         sampling.profiles.ask(question, move |answer| {
             // A client that has left does not want it any more.
-            let _ = tell.send(line_of(&answer.to_wire()));
+            let _ = tell.send(Line { text: line_of(&answer.to_wire()), until: None });
             waker.wake();
         });
         Reply::Later(told)

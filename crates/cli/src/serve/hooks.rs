@@ -1,24 +1,29 @@
 //! The supervisor's news → the log, the service manager, the front.
 
 use super::limits::Limits;
+use super::succession::Beginning;
 use super::ways::SlowLogFile;
+use crate::handover::predecessor::Predecessor;
 use crate::logging::Logs;
 use crate::reload::Reloader;
 use crate::service::{ServiceState, Watchdog};
+use crate::upgrade::{Endings, Upgrader};
 use samovar_front::FrontHandle;
 use samovar_insight::Insight;
 use samovar_insight::store::EventKind;
-use samovar_supervisor::News;
-use samovar_wire::{ReloadAnswer, ReloadOptions};
-use std::path::PathBuf;
+use samovar_supervisor::{Boot, News};
+use samovar_wire::{ReloadAnswer, ReloadOptions, UpgradeAnswer, UpgradeOptions};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// What a run of the supervisor brings about outside of it.
 pub(super) struct Hooks {
-    pub(super) addresses: Vec<String>,
-    pub(super) control: PathBuf,
+    pub(super) beginning: Beginning,
+    /// The server that this one is to take over from.
+    pub(super) predecessor: Option<Predecessor>,
+    pub(super) upgrader: Upgrader,
+    pub(super) endings: Endings,
     pub(super) front: FrontHandle,
     pub(super) reloader: Reloader,
     /// A signal to reload is being answered: its settings are read.
@@ -50,17 +55,36 @@ fn begin_reload(reloader: &Reloader, logs: Logs) {
     });
 }
 
+/// Likewise.
+fn begin_upgrade(upgrader: &Upgrader, logs: Logs) {
+    let done = move |answer: UpgradeAnswer, _| match answer.error {
+        Some(why) => logs.say(&format!("no upgrade, this server goes on: {why}")),
+        None => logs.say(&format!("process {} (samovar {}) serves", answer.pid, answer.version)),
+    };
+    upgrader.begin(UpgradeOptions::default(), Box::new(done));
+}
+
 impl samovar_supervisor::Hooks for Hooks {
-    fn ready(&mut self) {
-        // The line that people, scripts and tests wait for; not a log line, so no log level hides it.
-        let control = self.control.display();
-        self.logs.say(&format!("listening on {} (control {control})", self.addresses.join(" ")));
-        self.state.serves(1);
-        self.note(EventKind::Start, self.addresses.join(" "));
+    fn ready(&mut self, boot: Boot) {
+        let Some(predecessor) = &self.predecessor else { return self.beginning.say() };
+        if let Err(why) = predecessor.booted(boot) {
+            self.logs.say(&format!("this server does not take over: {why}"));
+            // Which ends the channel, and by that this server.
+            predecessor.failed(why);
+        }
+    }
+
+    fn child_ended(&mut self, pid: i32, status: i32) {
+        self.endings.put(pid, status);
+    }
+
+    fn upgrade_requested(&mut self) {
+        begin_upgrade(&self.upgrader, self.logs.clone());
     }
 
     fn turned(&mut self) {
-        self.watchdog.turn();
+        self.watchdog.turn(&self.state);
+        self.upgrader.turn();
         if self.insight.is_some() && self.limits.is_due(Instant::now()) {
             let lines_lost = self.logs.lost() + self.slow_log.lost();
             for reached in self.limits.look(&self.front.counters(), lines_lost) {

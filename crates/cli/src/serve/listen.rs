@@ -1,5 +1,6 @@
 //! Addresses → listeners, or those that a service manager hands over; and where the control socket lies.
 
+use crate::handover::predecessor::Predecessor;
 use anyhow::{Result, anyhow};
 use samovar_config::{Listen, Place, Settings};
 use samovar_front::{Bound, listeners};
@@ -10,8 +11,11 @@ use std::path::PathBuf;
 /// The preset of `listen_backlog`: a kernel that allows less is no mistake of anybody's.
 const BACKLOG_DEFAULT: usize = 4096;
 
-/// The service manager's sockets, if it has opened some.
-pub(super) fn inherit() -> Result<Option<Vec<Bound>>> {
+/// The service manager's sockets, if it has opened some, for this server or the one before.
+pub(super) fn inherit(predecessor: Option<&Predecessor>) -> Result<Option<Vec<Bound>>> {
+    if let Some(predecessor) = predecessor {
+        return Ok(predecessor.inherited()?);
+    }
     let variable = |name| std::env::var(name).ok();
     let (pid, count) = (variable("LISTEN_PID"), variable("LISTEN_FDS"));
     listeners::inherited(pid.as_deref(), count.as_deref()).map_err(|error| {
@@ -22,11 +26,12 @@ pub(super) fn inherit() -> Result<Option<Vec<Bound>>> {
     })
 }
 
-/// The service manager's sockets, else one for each address.
+/// The service manager's sockets, else one for each address; those of the server before, where it had the same.
 pub(super) fn listen(
     settings: &Settings,
     inherited: Option<Vec<Bound>>,
     identity: Option<&Identity>,
+    predecessor: Option<&Predecessor>,
 ) -> Result<Vec<Bound>> {
     if let Some(listeners) = inherited {
         tracing::info!(
@@ -48,7 +53,9 @@ pub(super) fn listen(
     }
     let owner = identity.map(|identity| (identity.uid, identity.gid));
     let open = |listener| {
-        Bound::open(listener, backlog, owner).map_err(|error| {
+        let handed = predecessor.and_then(|predecessor| predecessor.listener(listener));
+        let opened = handed.unwrap_or_else(|| Bound::open(listener, backlog, owner));
+        opened.map_err(|error| {
             let hint = match listener.place {
                 Place::Tcp(_) => bind_hint(&error),
                 Place::Unix(_) => socket_hint(&error),

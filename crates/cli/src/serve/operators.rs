@@ -3,6 +3,7 @@
 use super::listen;
 use super::ways::{self, SlowLogFile, Ways};
 use crate::control::report::{StatusSources, process_cpu_ns, status};
+use crate::handover::predecessor::Predecessor;
 use crate::sampling::Sampling;
 use anyhow::{Context, Result, bail};
 use samovar_admin::{Access, Admin, Host};
@@ -10,7 +11,9 @@ use samovar_config::{Listen, Settings};
 use samovar_insight::export::exposition::{Exposition, Kind};
 use samovar_insight::pinba::listener::PinbaIn;
 use samovar_insight::store::StoreLimits;
-use samovar_insight::{Clock, HistoryOptions, Insight, Intake, Limits, Options, Witness, intake};
+use samovar_insight::{
+    Clock, HistoryOptions, Insight, Intake, Limits, Options, Turn, Witness, intake,
+};
 use samovar_profile::Profiles;
 use samovar_profile::calls::Calls;
 use samovar_profile::loads::Explained;
@@ -22,12 +25,16 @@ use std::sync::Arc;
 const READY_QUEUE_SHARE: (u64, u64) = (3, 4);
 
 /// The admin listener's sockets. One that others than this machine's users reach needs a token.
-pub(super) fn bind(settings: &Settings) -> Result<Vec<TcpListener>> {
-    settings.admin.iter().map(|at| open(settings, at)).collect()
+pub(super) fn bind(
+    settings: &Settings,
+    predecessor: Option<&Predecessor>,
+) -> Result<Vec<TcpListener>> {
+    let handed = |at| predecessor.and_then(|predecessor| predecessor.admin(at));
+    settings.admin.iter().map(|at| open(settings, at, handed(at))).collect()
 }
 
-fn open(settings: &Settings, at: &Listen) -> Result<TcpListener> {
-    let listener = listen::bind(at, BACKLOG)?;
+fn open(settings: &Settings, at: &Listen, handed: Option<TcpListener>) -> Result<TcpListener> {
+    let listener = handed.map_or_else(|| listen::bind(at, BACKLOG), Ok)?;
     refuse_strangers(settings, listener.local_addr()?)?;
     Ok(listener)
 }
@@ -56,11 +63,15 @@ pub(super) struct Measured {
 }
 
 /// Starts to add requests up, if anybody can look, or is told.
-pub(super) fn measure(settings: &Settings, pinba_in: Option<PinbaIn>) -> Result<Measured> {
+pub(super) fn measure(
+    settings: &Settings,
+    pinba_in: Option<PinbaIn>,
+    turn: &Turn,
+) -> Result<Measured> {
     let of = &settings.insight;
     let is_looked_at = !settings.admin.is_empty() || of.store.is_some();
     let is_measured = of.enabled && (is_looked_at || ways::are_any(settings));
-    let sampling = Sampling::open(settings, is_measured)?.map(Arc::new);
+    let sampling = Sampling::open(settings, is_measured, turn.clone())?.map(Arc::new);
     if !is_measured {
         return Ok(Measured { sampling, ..Measured::default() });
     }
@@ -80,14 +91,15 @@ pub(super) fn measure(settings: &Settings, pinba_in: Option<PinbaIn>) -> Result<
     let redaction = ways::redaction(settings);
     let cpu: Option<Clock> = Some(Box::new(process_cpu_ns));
     let witness = sampling.as_ref().map(|s| Arc::clone(&s.profiles) as Arc<dyn Witness>);
-    let options = Options { history, redaction, sinks, pinba_in, cpu, witness };
+    let turn = turn.clone();
+    let options = Options { history, redaction, sinks, pinba_in, cpu, witness, turn };
     let (front, thread) = intake();
     let insight = Insight::start_with(thread, limits, options);
     let insight = Arc::new(insight.context("cannot start the measuring")?);
     Ok(Measured { intake: Some(front), insight: Some(insight), slow_log, sampling })
 }
 
-/// Starts the admin listener, if there are sockets for it.
+/// Starts the admin listener, if there are sockets for it; it answers when it is told to begin.
 pub(super) fn start(
     listeners: Vec<TcpListener>,
     settings: &Settings,
@@ -101,7 +113,7 @@ pub(super) fn start(
     let access =
         Access { token: settings.admin_token.clone(), hosts: settings.admin_hosts.clone() };
     let host = Server { sources, queue_max: settings.limits.queue_max as u64 };
-    let admin = Admin::start(listeners, access, Box::new(host), insight)?;
+    let admin = Admin::hold(listeners, access, Box::new(host), insight)?;
     tracing::info!(admin = addresses.join(" "), "operators are answered");
     Ok(Some(admin))
 }

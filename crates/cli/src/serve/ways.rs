@@ -1,5 +1,6 @@
 //! settings → the ways by which requests leave the server's memory, and the one by which those of others come in.
 
+use crate::handover::predecessor::Predecessor;
 use anyhow::{Context, Result};
 use samovar_config::{AccessLog, LogFormat, Otlp, Settings};
 use samovar_insight::export::otlp::{Exporter, Identity, OtlpOptions};
@@ -24,13 +25,21 @@ pub(super) fn are_any(settings: &Settings) -> bool {
 }
 
 /// The socket for other machines' packets; while the server still may bind.
-pub(super) fn bind(settings: &Settings) -> Result<Option<PinbaIn>> {
+pub(super) fn bind(
+    settings: &Settings,
+    predecessor: Option<&Predecessor>,
+) -> Result<Option<PinbaIn>> {
     let Some(listen) = settings.insight.pinba_listen.as_ref().filter(|_| settings.insight.enabled)
     else {
         return Ok(None);
     };
     let address = listen.to_string();
-    let bound = PinbaIn::bind(&PinbaInOptions::new(&address));
+    let options = PinbaInOptions::new(&address);
+    let handed = predecessor.and_then(|it| Some((it.pinba(listen)?, it.gone_quiet())));
+    let bound = match handed {
+        Some((socket, turn)) => PinbaIn::take(socket, &options, turn),
+        None => PinbaIn::bind(&options),
+    };
     let bound = bound.with_context(|| {
         format!("cannot take in packets on `insight.pinba_listen` = `{address}` (UDP)")
     })?;

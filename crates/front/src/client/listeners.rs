@@ -9,10 +9,12 @@ use std::fmt;
 use std::fs::{self, Permissions};
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
-use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The first descriptor that a service manager hands over (`sd_listen_fds`).
 const FIRST_INHERITED: RawFd = 3;
@@ -30,6 +32,39 @@ pub struct Bound {
     pub(crate) protocol: Protocol,
     pub(crate) role: Role,
     pub(crate) has_proxy_header: bool,
+    /// By which a successor of this server knows it again: what `listen` says, without what is spoken there. Empty: a
+    /// service manager's.
+    pub(crate) name: String,
+}
+
+/// A listener on its way from one server to the next.
+#[derive(Debug)]
+pub struct Handed {
+    /// As [`name_of`] says; empty: a service manager has opened it.
+    pub name: String,
+    /// It queues connections, whoever accepts them.
+    pub socket: OwnedFd,
+}
+
+/// What a server keeps of a listener to hand it over.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    handed: Handed,
+    is_ours: Option<Arc<AtomicBool>>,
+}
+
+impl Kept {
+    pub(crate) fn copy(&self) -> io::Result<Handed> {
+        let Handed { name, socket } = &self.handed;
+        Ok(Handed { name: name.clone(), socket: socket.try_clone()? })
+    }
+
+    /// Whether its file goes with this server's socket.
+    pub(crate) fn own_file(&self, is_ours: bool) {
+        if let Some(flag) = self.is_ours.as_ref().filter(|_| !self.handed.name.is_empty()) {
+            flag.store(is_ours, Ordering::Release);
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -42,7 +77,13 @@ pub(crate) enum BoundSocket {
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     pub(crate) path: PathBuf,
-    is_ours: bool,
+    is_ours: Arc<AtomicBool>,
+}
+
+impl SocketFile {
+    fn new(path: PathBuf, is_ours: bool) -> SocketFile {
+        SocketFile { path, is_ours: Arc::new(AtomicBool::new(is_ours)) }
+    }
 }
 
 impl AsRef<Path> for SocketFile {
@@ -53,7 +94,7 @@ impl AsRef<Path> for SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        if self.is_ours {
+        if self.is_ours.load(Ordering::Acquire) {
             // A user who may not remove it leaves it: who comes next replaces what nobody answers at.
             let _ = fs::remove_file(&self.path);
         }
@@ -73,7 +114,7 @@ impl Bound {
             Place::Unix(path) => {
                 let mode = listener.mode.unwrap_or(MODE);
                 let socket = bind_unix(path, mode, owner, backlog)?;
-                BoundSocket::Unix(socket, SocketFile { path: path.clone(), is_ours: true })
+                BoundSocket::Unix(socket, SocketFile::new(path.clone(), true))
             }
         };
         Ok(Bound::new(socket, listener))
@@ -81,7 +122,28 @@ impl Bound {
 
     fn new(socket: BoundSocket, listener: &Listener) -> Bound {
         let Listener { protocol, role, has_proxy_header, .. } = *listener;
-        Bound { socket, protocol, role, has_proxy_header }
+        Bound { socket, protocol, role, has_proxy_header, name: name_of(listener) }
+    }
+
+    /// An entry of `listen` whose socket another server has handed over. Its file stays that server's until
+    /// [`FrontHandle::begin`](crate::FrontHandle::begin).
+    pub fn take(listener: &Listener, socket: OwnedFd) -> io::Result<Bound> {
+        Ok(Bound::new(recognise(socket, "that was handed over")?, listener))
+    }
+
+    /// A service manager's socket that another server has handed over.
+    pub fn take_inherited(socket: OwnedFd) -> io::Result<Bound> {
+        Ok(Bound::plain(recognise(socket, "that was handed over")?))
+    }
+
+    /// What is needed to hand it over later.
+    pub(crate) fn keep(&self) -> io::Result<Kept> {
+        let (socket, is_ours) = match &self.socket {
+            BoundSocket::Tcp(socket) => (socket.as_fd(), None),
+            BoundSocket::Unix(socket, file) => (socket.as_fd(), Some(Arc::clone(&file.is_ours))),
+        };
+        let handed = Handed { name: self.name.clone(), socket: socket.try_clone_to_owned()? };
+        Ok(Kept { handed, is_ours })
     }
 
     /// A socket of a service manager, which is what the entry of `listen` with its port or path says, else plain HTTP.
@@ -95,7 +157,7 @@ impl Bound {
             _ => false,
         };
         match listeners.iter().find(is_same) {
-            Some(listener) => Bound::new(self.socket, listener),
+            Some(listener) => Bound { name: self.name, ..Bound::new(self.socket, listener) },
             None => self,
         }
     }
@@ -134,7 +196,16 @@ impl From<TcpListener> for Bound {
 
 impl Bound {
     fn plain(socket: BoundSocket) -> Bound {
-        Bound { socket, protocol: Protocol::Http, role: Role::Site, has_proxy_header: false }
+        let (protocol, role, name) = (Protocol::Http, Role::Site, String::new());
+        Bound { socket, protocol, role, has_proxy_header: false, name }
+    }
+}
+
+/// What one server calls a listener when it hands it to the next.
+pub fn name_of(listener: &Listener) -> String {
+    match &listener.place {
+        Place::Tcp(at) => at.to_string(),
+        Place::Unix(path) => format!("unix:{}", path.display()),
     }
 }
 
@@ -232,25 +303,45 @@ fn take_over(fd: RawFd) -> io::Result<Bound> {
     }
     // SAFETY: open (just asked); LISTEN_PID says that it was opened for this process, which nobody else here knows of.
     let owned = unsafe { OwnedFd::from_raw_fd(fd) };
+    match recognise_or_leave(owned) {
+        Ok(socket) => Ok(Bound::plain(socket)),
+        Err((owned, error)) => {
+            // Not closed: whose it is instead, nobody knows.
+            std::mem::forget(owned);
+            Err(error.unwrap_or_else(|| wrong(NO_LISTENER)))
+        }
+    }
+}
+
+const NO_LISTENER: &str = "is no listening TCP socket, nor one in the file system";
+
+/// A listening socket, whoever has opened it.
+fn recognise(socket: OwnedFd, what: &str) -> io::Result<BoundSocket> {
+    recognise_or_leave(socket).map_err(|(_, error)| {
+        let wrong = || format!("the descriptor {what} {NO_LISTENER}");
+        error.unwrap_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, wrong()))
+    })
+}
+
+fn recognise_or_leave(owned: OwnedFd) -> Result<BoundSocket, (OwnedFd, Option<io::Error>)> {
     let socket = SockRef::from(&owned);
     let listens = socket.is_listener().unwrap_or(false);
     let is_stream = socket.r#type().is_ok_and(|kind| kind == Type::STREAM);
     let domain = socket.domain().ok();
     let is_known = matches!(domain, Some(Domain::IPV4 | Domain::IPV6 | Domain::UNIX));
     if !(listens && is_stream && is_known) {
-        // Not closed: whose it is instead, nobody knows.
-        std::mem::forget(owned);
-        return Err(wrong("is no listening TCP socket, nor one in the file system"));
+        return Err((owned, None));
     }
-    socket.set_cloexec(true)?;
-    let socket = if domain == Some(Domain::UNIX) {
-        let socket = UnixListener::from(owned);
-        let path = socket.local_addr()?.as_pathname().map(Path::to_owned).unwrap_or_default();
-        BoundSocket::Unix(socket, SocketFile { path, is_ours: false })
-    } else {
-        BoundSocket::Tcp(TcpListener::from(owned))
-    };
-    Ok(Bound::plain(socket))
+    if let Err(error) = socket.set_cloexec(true) {
+        return Err((owned, Some(error)));
+    }
+    if domain != Some(Domain::UNIX) {
+        return Ok(BoundSocket::Tcp(TcpListener::from(owned)));
+    }
+    let socket = UnixListener::from(owned);
+    let address = socket.local_addr().ok();
+    let path = address.and_then(|at| at.as_pathname().map(Path::to_owned)).unwrap_or_default();
+    Ok(BoundSocket::Unix(socket, SocketFile::new(path, false)))
 }
 
 fn is_open(fd: RawFd) -> bool {

@@ -5,21 +5,23 @@ use crate::client::connection::ConnectionState;
 use crate::client::registry::Connections;
 use crate::shared::Shared;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A client that has asked this recently may be sending its next request: it has this long for it, and the answer says
 /// that it is the last.
 const LAST_CALL: Duration = Duration::from_millis(100);
+/// The same where another server goes on: nobody waits for this one's end.
+const LAST_CALL_OF_MANY: Duration = Duration::from_secs(1);
 /// How often a draining front looks whether it is done.
 const DRAIN_LOOK: Duration = Duration::from_millis(20);
 
-/// Lets connections end, for at most `timeouts.drain` (zero: as long as they need).
-pub(super) async fn finish(shared: &Shared, connections: &Connections) {
+/// Lets connections end, for at most `timeouts.drain` (zero: as long as they need). `is_succeeded`: another server goes on.
+pub(super) async fn finish(shared: &Shared, connections: &Connections, is_succeeded: bool) {
     let drain = shared.setup().settings.timeouts.drain;
     shared.draining.set(true);
     let now_ms = shared.clock.now_ms();
     // The clock of the phases goes on with the sweeps.
-    let recent_ms = (SWEEP + LAST_CALL).as_millis() as u64;
+    let recent_ms = if is_succeeded { u64::MAX } else { (SWEEP + LAST_CALL).as_millis() as u64 };
     let is_quick = |c: &Rc<ConnectionState>| c.is_between_requests(recent_ms, now_ms);
     let are_quick = {
         let all = connections.all();
@@ -27,7 +29,11 @@ pub(super) async fn finish(shared: &Shared, connections: &Connections) {
         all.iter().any(is_quick)
     };
     if are_quick {
-        tokio::time::sleep(LAST_CALL).await;
+        if is_succeeded {
+            last_call(connections).await;
+        } else {
+            tokio::time::sleep(LAST_CALL).await;
+        }
         connections.all().iter().for_each(|c| c.finish());
     }
     let done = async {
@@ -43,5 +49,14 @@ pub(super) async fn finish(shared: &Shared, connections: &Connections) {
             seconds = drain.as_secs(),
             "requests were still in flight when the drain time-out ended; their connections are cut"
         );
+    }
+}
+
+/// Who asks meanwhile is told that it was the last time; who never does is let go in the end.
+async fn last_call(connections: &Connections) {
+    let begun = Instant::now();
+    let is_idle = |c: &Rc<ConnectionState>| c.is_between_requests(u64::MAX, 0);
+    while begun.elapsed() < LAST_CALL_OF_MANY && connections.all().iter().any(is_idle) {
+        tokio::time::sleep(DRAIN_LOOK).await;
     }
 }

@@ -1,10 +1,12 @@
 //! What other threads hold of a front: its switch, its numbers, its end.
 
+use crate::client::listeners::{Handed, Kept};
 use crate::log::AccessLog;
 use crate::request::probe::{self, ProbeDone, ProbeOrder};
 use crate::runtime::counters::{Counters, CountersSnapshot};
 use crate::setup::ValidSettings;
 use crate::shared::Shared;
+use std::io;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +26,12 @@ pub(super) struct Control {
     pub(super) counters: Arc<Counters>,
     pub(super) is_ready: AtomicBool,
     pub(super) drains: AtomicBool,
+    /// Nothing is accepted yet: another server does so.
+    held: AtomicBool,
+    /// It drains because another server goes on.
+    pub(super) is_succeeded: AtomicBool,
+    /// To be handed over.
+    listeners: Mutex<Vec<Kept>>,
     pub(super) log: AccessLog,
     /// What a reload has put in the place of the setup.
     next: Mutex<Option<ValidSettings>>,
@@ -65,6 +73,31 @@ impl FrontHandle {
         self.0.called.notify_one();
     }
 
+    /// To be called before the front runs: it accepts nothing until [`Self::begin`].
+    pub fn hold(&self) {
+        self.0.held.store(true, Ordering::Release);
+    }
+
+    /// Accepts connections from now on, and the files of its sockets are its own.
+    pub fn begin(&self) {
+        self.0.listeners().iter().for_each(|kept| kept.own_file(true));
+        self.0.held.store(false, Ordering::Release);
+        self.0.called.notify_one();
+    }
+
+    /// Copies of its listeners, for a server that is to take over; none once it drains.
+    pub fn listeners(&self) -> io::Result<Vec<Handed>> {
+        self.0.listeners().iter().map(Kept::copy).collect()
+    }
+
+    /// As [`Self::drain`], while another server accepts connections: the files of sockets stay, and clients may take their
+    /// time to hear that it was the last time.
+    pub fn hand_over(&self) {
+        self.0.listeners().iter().for_each(|kept| kept.own_file(false));
+        self.0.is_succeeded.store(true, Ordering::Release);
+        self.drain();
+    }
+
     /// Whether connections are accepted.
     pub fn is_ready(&self) -> bool {
         self.0.is_ready.load(Ordering::Acquire)
@@ -82,11 +115,14 @@ impl FrontHandle {
 }
 
 impl Control {
-    pub(super) fn new(log: AccessLog) -> Control {
+    pub(super) fn new(log: AccessLog, listeners: Vec<Kept>) -> Control {
         Control {
             counters: Arc::default(),
             is_ready: AtomicBool::new(false),
             drains: AtomicBool::new(false),
+            held: AtomicBool::new(false),
+            is_succeeded: AtomicBool::new(false),
+            listeners: Mutex::new(listeners),
             log,
             next: Mutex::default(),
             probes: Mutex::default(),
@@ -100,6 +136,19 @@ impl Control {
         for order in self.probes().drain(..) {
             tokio::task::spawn_local(probe::carry_out(Rc::clone(shared), order));
         }
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.held.load(Ordering::Acquire)
+    }
+
+    /// Copies would go on queueing connections that nobody takes.
+    pub(super) fn forget_listeners(&self) {
+        self.listeners().clear();
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, Vec<Kept>> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn switch_settings(&self, shared: &Shared) {

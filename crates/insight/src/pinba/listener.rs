@@ -6,8 +6,10 @@
 
 use crate::pinba::{PACKET_BYTES_MAX, Packet};
 use crate::sink::{Fate, Tally};
+use crate::turn::Turn;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -46,16 +48,29 @@ pub struct PinbaIn {
     socket: UdpSocket,
     per_second_max: u32,
     tally: Arc<Tally>,
+    turn: Turn,
 }
 
 impl PinbaIn {
     /// Binds the address.
     pub fn bind(options: &PinbaInOptions) -> std::io::Result<PinbaIn> {
         let addresses: Vec<SocketAddr> = options.listen.to_socket_addrs()?.collect();
-        let socket = UdpSocket::bind(&addresses[..])?;
+        PinbaIn::new(UdpSocket::bind(&addresses[..])?, options.per_second_max, Turn::now())
+    }
+
+    /// A socket that another server has bound, which reads it until the turn has come.
+    pub fn take(socket: OwnedFd, options: &PinbaInOptions, turn: Turn) -> std::io::Result<PinbaIn> {
+        PinbaIn::new(UdpSocket::from(socket), options.per_second_max, turn)
+    }
+
+    fn new(socket: UdpSocket, per_second_max: u32, turn: Turn) -> std::io::Result<PinbaIn> {
         socket.set_read_timeout(Some(LOOK))?;
-        let tally = Tally::new("pinba_in");
-        Ok(PinbaIn { socket, per_second_max: options.per_second_max, tally })
+        Ok(PinbaIn { socket, per_second_max, tally: Tally::new("pinba_in"), turn })
+    }
+
+    /// A copy of its socket, for a server that is to take over.
+    pub fn copy(&self) -> std::io::Result<OwnedFd> {
+        Ok(self.socket.try_clone()?.into())
     }
 
     /// Where it listens.
@@ -83,6 +98,11 @@ impl PinbaIn {
 
     fn run(self, mut take: impl FnMut(&Packet), ended: &Receiver<()>) {
         let mut buffer = vec![0; PACKET_BYTES_MAX];
+        while !self.turn.wait(LOOK) {
+            if !is_wanted(ended, Duration::ZERO) {
+                return;
+            }
+        }
         let mut second = ThisSecond::new(Instant::now(), self.per_second_max);
         while is_wanted(ended, Duration::ZERO) {
             let received = self.socket.recv(&mut buffer);

@@ -2,15 +2,18 @@
 
 use super::rows::Minute;
 use super::{Store, StoreError, StoreLimits};
+use crate::turn::Turn;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Minutes that wait for a disk.
 const MINUTES_MAX: usize = 8;
+/// How often it is looked whether the server before this one has let the file go.
+const TURN_LOOK: Duration = Duration::from_millis(100);
 /// How long the server's end waits for the last minute.
 const FINISH_LIMIT: Duration = Duration::from_secs(2);
 
@@ -47,6 +50,16 @@ impl Historian {
         limits: StoreLimits,
         trouble: Trouble,
     ) -> std::io::Result<Historian> {
+        Historian::start_at(Turn::now(), path, limits, trouble)
+    }
+
+    /// As [`Self::start`]; the file is another server's until the turn has come, and minutes wait in memory.
+    pub fn start_at(
+        turn: Turn,
+        path: PathBuf,
+        limits: StoreLimits,
+        trouble: Trouble,
+    ) -> std::io::Result<Historian> {
         let (sender, minutes) = sync_channel(MINUTES_MAX);
         let shared = Arc::new(Shared::default());
         let writer = Writer {
@@ -59,7 +72,7 @@ impl Historian {
         };
         let thread = std::thread::Builder::new()
             .name("history".to_owned())
-            .spawn(move || writer.run(&minutes))?;
+            .spawn(move || writer.run(&turn, &minutes))?;
         Ok(Historian { minutes: Some(sender), shared, thread: Some(thread) })
     }
 
@@ -109,18 +122,42 @@ struct Writer {
 }
 
 impl Writer {
-    fn run(mut self, minutes: &Receiver<Minute>) {
+    fn run(mut self, turn: &Turn, minutes: &Receiver<Minute>) {
+        let Some(waiting) = self.wait_for(turn, minutes) else { return };
         // The file is there before its first minute: whoever reads may look.
         let opened = self.open();
         self.tell(&opened);
-        while let Ok(minute) = minutes.recv() {
-            let written = self.write(&minute);
-            if written.is_err() {
-                self.store = None;
-                self.shared.minutes_lost.fetch_add(1, Ordering::Relaxed);
-            }
-            self.tell(&written);
+        for minute in &waiting {
+            self.keep(minute);
         }
+        while let Ok(minute) = minutes.recv() {
+            self.keep(&minute);
+        }
+    }
+
+    /// What has come meanwhile; `None`: it ends before it is its turn, and writes nothing.
+    fn wait_for(&self, turn: &Turn, minutes: &Receiver<Minute>) -> Option<Vec<Minute>> {
+        let mut waiting = Vec::new();
+        while !turn.wait(TURN_LOOK) {
+            match minutes.try_recv() {
+                Ok(minute) if waiting.len() < MINUTES_MAX => waiting.push(minute),
+                Ok(_) => {
+                    self.shared.minutes_lost.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Disconnected) => return None,
+            }
+        }
+        Some(waiting)
+    }
+
+    fn keep(&mut self, minute: &Minute) {
+        let written = self.write(minute);
+        if written.is_err() {
+            self.store = None;
+            self.shared.minutes_lost.fetch_add(1, Ordering::Relaxed);
+        }
+        self.tell(&written);
     }
 
     fn open(&mut self) -> Result<(), StoreError> {

@@ -6,7 +6,7 @@ use super::trace::Trace;
 use crate::sealed;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use samovar_channel::{GraphEnd, Heard};
-use samovar_insight::route_by_path;
+use samovar_insight::{Turn, route_by_path};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,6 +45,8 @@ pub struct CallsOptions {
     pub bytes_max: u64,
     /// Whom to tell what goes wrong.
     pub trouble: Box<dyn Fn(&str) + Send>,
+    /// The file is another server's until it has come.
+    pub turn: Turn,
 }
 
 /// How it fares.
@@ -121,6 +123,16 @@ impl State {
         kept
     }
 
+    /// What was added up in memory joins what the file has of this day.
+    fn move_into(&mut self, store: Store) {
+        for (route, (graph, is_new)) in &mut self.today {
+            let mut sum = store.get(self.day, route).ok().flatten().unwrap_or_default();
+            sum.merge(graph);
+            (*graph, *is_new) = (sum, true);
+        }
+        self.store = store;
+    }
+
     fn keep(&mut self) -> rusqlite::Result<()> {
         for (route, (graph, is_new)) in &mut self.today {
             if *is_new {
@@ -150,19 +162,11 @@ impl State {
 impl Calls {
     /// Opens what is kept, and starts the thread.
     pub fn start(options: CallsOptions) -> std::io::Result<Calls> {
-        let CallsOptions { graphs, path, bytes_max, trouble } = options;
-        let opened = Store::open(path.as_deref(), bytes_max, DAYS_MAX);
-        let store = match opened {
-            Ok(store) => store,
-            Err(error) => {
-                let path = path.unwrap_or_default();
-                trouble(&format!(
-                    "the call graphs `{}`: {error}; they are kept in memory\nhint: the server's user must be able to write there",
-                    path.display()
-                ));
-                Store::open(None, bytes_max, DAYS_MAX).map_err(std::io::Error::other)?
-            }
-        };
+        let CallsOptions { graphs, path, bytes_max, trouble, turn } = options;
+        let mut file = path.map(|path| (path, bytes_max));
+        let opened = file.take_if(|_| turn.has_come()).and_then(|file| open(&file, &trouble));
+        let in_memory = || Store::open(None, bytes_max, DAYS_MAX).map_err(std::io::Error::other);
+        let store = opened.map_or_else(in_memory, Ok)?;
         let report = CallsReport::default();
         let state = State { store, today: HashMap::new(), day: crate::now() / DAY_S, report };
         let state = Arc::new(Mutex::new(state));
@@ -173,6 +177,7 @@ impl Calls {
             ends: Arc::clone(&ends),
             trouble,
             is_well: true,
+            later: file.map(|file| (turn, file)),
         };
         let thread = std::thread::Builder::new()
             .name("call graphs".to_owned())
@@ -214,6 +219,20 @@ struct Keeper {
     ends: Arc<AtomicBool>,
     trouble: Box<dyn Fn(&str) + Send>,
     is_well: bool,
+    /// The file that another server still has.
+    later: Option<(Turn, (PathBuf, u64))>,
+}
+
+/// `None`: it cannot be had, which was said.
+fn open((path, bytes_max): &(PathBuf, u64), trouble: &dyn Fn(&str)) -> Option<Store> {
+    let opened = Store::open(Some(path), *bytes_max, DAYS_MAX);
+    let say = |error: &rusqlite::Error| {
+        trouble(&format!(
+            "the call graphs `{}`: {error}; they are kept in memory\nhint: the server's user must be able to write there",
+            path.display()
+        ));
+    };
+    opened.inspect_err(say).ok()
 }
 
 impl Keeper {
@@ -225,6 +244,11 @@ impl Keeper {
                 self.wait();
             }
             self.take_in();
+            if let Some((_, file)) = self.later.take_if(|(turn, _)| turn.has_come())
+                && let Some(store) = open(&file, &self.trouble)
+            {
+                lock(&self.state).move_into(store);
+            }
             if ends || kept.elapsed() >= KEEP_EVERY {
                 kept = Instant::now();
                 let outcome = lock(&self.state).keep();

@@ -310,6 +310,7 @@ fn seen(stacks: &[(&[&str], u64)]) -> Sources {
         hertz: 49,
         is_told: false,
         trouble: Box::new(|trouble| panic!("{trouble}")),
+        turn: samovar_insight::Turn::now(),
     });
     let profiles = Arc::new(profiles.expect("a thread"));
     for (names, samples) in stacks {

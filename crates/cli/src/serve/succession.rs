@@ -1,0 +1,270 @@
+//! One server after another: what this one does when it takes over, and when another takes over from it.
+
+use crate::control::clients::{self, Door};
+use crate::control::report::StatusSources;
+use crate::control::server::{Server, UpgradeDone};
+use crate::control::socket::Socket;
+use crate::handover::predecessor::{Entry, Predecessor};
+use crate::logging::Logs;
+use crate::reload::Reloader;
+use crate::service::{ServiceState, Watchdog};
+use crate::upgrade::{Endings, Inventory, Parts, Serving, Upgrader, Wanted};
+use anyhow::{Context, Result};
+use rustix::process::Rlimit;
+use samovar_admin::Admin;
+use samovar_config::{Listen, Settings};
+use samovar_front::FrontHandle;
+use samovar_front::listeners::Handed;
+use samovar_insight::Insight;
+use samovar_insight::store::EventKind;
+use samovar_supervisor::{Command, Elsewhere, Handle};
+use samovar_wire::UpgradeAnswer;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// All that takes something in.
+#[derive(Clone)]
+pub(super) struct Entrances {
+    pub(super) front: FrontHandle,
+    pub(super) admin: Option<Arc<Admin>>,
+    pub(super) control: Arc<Socket>,
+    pub(super) door: Door,
+    pub(super) supervisor: Handle,
+    pub(super) insight: Option<Arc<Insight>>,
+}
+
+impl Entrances {
+    /// Commands, and pages for operators. The front's listeners follow by themselves, unless it is held.
+    pub(super) fn open(&self) {
+        self.control.own(true);
+        self.door.open(true);
+        if let Some(admin) = &self.admin {
+            admin.begin();
+        }
+    }
+}
+
+impl Entrances {
+    /// The end.
+    pub(super) fn close(&self) {
+        self.control.remove();
+        if let Some(admin) = &self.admin {
+            admin.leave();
+        }
+    }
+}
+
+/// What is said and done when this server begins to serve.
+#[derive(Clone)]
+pub(super) struct Beginning {
+    addresses: Vec<String>,
+    control: PathBuf,
+    logs: Logs,
+    state: ServiceState,
+    insight: Option<Arc<Insight>>,
+}
+
+impl Beginning {
+    pub(super) fn new(
+        addresses: Vec<String>,
+        control: PathBuf,
+        logs: Logs,
+        state: ServiceState,
+        insight: Option<Arc<Insight>>,
+    ) -> Beginning {
+        Beginning { addresses, control, logs, state, insight }
+    }
+
+    pub(super) fn say(&self) {
+        // The line that people, scripts and tests wait for; not a log line, so no log level hides it.
+        let control = self.control.display();
+        self.logs.say(&format!("listening on {} (control {control})", self.addresses.join(" ")));
+        self.state.serves(1);
+        if let Some(insight) = &self.insight {
+            insight.event(EventKind::Start, self.addresses.join(" "));
+        }
+    }
+}
+
+/// This server takes over.
+pub(super) struct TakingOver {
+    pub(super) entrances: Entrances,
+    pub(super) beginning: Beginning,
+}
+
+impl Entry for TakingOver {
+    fn go(&self) {
+        self.entrances.front.begin();
+        self.entrances.open();
+        self.beginning.say();
+    }
+
+    fn consoles(&self, elsewhere: Elsewhere) {
+        self.entrances.supervisor.send(Command::Consoles(elsewhere));
+    }
+
+    fn abandoned(&self) {
+        self.beginning
+            .logs
+            .say("the server that has started this one goes on without it, or has ended");
+        self.entrances.front.drain();
+        // Nothing of it has answered anybody.
+        self.entrances.supervisor.send(Command::StopNow);
+    }
+}
+
+/// Another one takes over.
+pub(super) struct Leaving {
+    pub(super) entrances: Entrances,
+    pub(super) reloader: Reloader,
+}
+
+impl Serving for Leaving {
+    fn listeners(&self) -> std::io::Result<Vec<Handed>> {
+        self.entrances.front.listeners()
+    }
+
+    fn boots(&self) -> bool {
+        !self.entrances.supervisor.report().boot_failed
+    }
+
+    fn boot_limit(&self) -> Duration {
+        self.reloader.boot_limit()
+    }
+
+    fn leave(&self) {
+        self.entrances.control.own(false);
+        self.entrances.door.open(false);
+        if let Some(admin) = &self.entrances.admin {
+            admin.leave();
+        }
+        self.entrances.supervisor.send(Command::Draining);
+        self.entrances.front.hand_over();
+        if let Some(insight) = &self.entrances.insight {
+            insight.event(EventKind::Stop, "another server has taken over".to_owned());
+            insight.stop_listening();
+        }
+    }
+
+    fn nudge(&self) {
+        self.entrances.supervisor.nudge();
+    }
+
+    fn consoles(&self) -> Option<Vec<(String, usize)>> {
+        let report = self.entrances.supervisor.report();
+        report.is_ending.then_some(report.living_consoles)
+    }
+}
+
+/// What commands, and one server after another, have to do with.
+pub(super) struct Stage {
+    pub(super) status: StatusSources,
+    pub(super) reloader: Reloader,
+    pub(super) control: Socket,
+    pub(super) admin: Option<Admin>,
+    pub(super) inventory: Inventory,
+    /// Variables that PHP's processes have otherwise than this one.
+    pub(super) environment: Vec<(String, Option<String>)>,
+    pub(super) open_files: Rlimit,
+    pub(super) beginning: Beginning,
+    /// The server that goes on until this one is told to.
+    pub(super) predecessor: Option<Predecessor>,
+}
+
+/// What comes of it.
+pub(super) struct Succession {
+    pub(super) entrances: Entrances,
+    pub(super) upgrader: Upgrader,
+    pub(super) endings: Endings,
+}
+
+/// Starts to answer commands, or to listen to the server before, which answers them yet.
+pub(super) fn set(scene: Stage) -> Result<Succession> {
+    let Stage { status, reloader, control, admin, inventory, environment, open_files, .. } = scene;
+    let Stage { beginning, predecessor, .. } = scene;
+    let (state, front) = (beginning.state.clone(), status.front.clone());
+    let supervisor = status.supervisor.clone();
+    let of_clients = reloader.clone();
+    let begin_reload = move |options: &_, done| of_clients.begin(options, done);
+    // Commands come when all that they ask for is there.
+    let later = Arc::new(OnceLock::<Upgrader>::new());
+    let wanted = Arc::clone(&later);
+    let begin_upgrade = move |options, done: UpgradeDone| {
+        if let Some(upgrader) = wanted.get() {
+            return upgrader.begin(options, done);
+        }
+        let why = "the server has not started yet".to_owned();
+        done(UpgradeAnswer::refused(why), sync_channel(0).0);
+    };
+    let server = Server::new(status, state.clone(), begin_reload, Box::new(begin_upgrade))?;
+    let entrances = Entrances {
+        front,
+        admin: admin.map(Arc::new),
+        door: clients::start(&control, server)?,
+        control: Arc::new(control),
+        supervisor,
+        insight: beginning.insight.clone(),
+    };
+    let endings = Endings::default();
+    let upgrader = Upgrader::start(Parts {
+        state,
+        serving: Box::new(Leaving { entrances: entrances.clone(), reloader }),
+        inventory,
+        environment: self::environment(environment),
+        open_files,
+        endings: endings.clone(),
+        predecessor: predecessor.clone(),
+        wanted: Wanted::default(),
+        is_busy: AtomicBool::default(),
+        ends: AtomicBool::default(),
+    })
+    .context("cannot start the thread of upgrades")?;
+    let _only_once = later.set(upgrader.clone());
+    if let Some(predecessor) = &predecessor {
+        predecessor.attend(TakingOver { entrances: entrances.clone(), beginning })?;
+    } else {
+        entrances.open();
+        tracing::info!(
+            listen = beginning.addresses.join(" "),
+            "connections are taken from now on; requests wait until the application has booted, \
+             for at most `timeouts.queue`"
+        );
+    }
+    Ok(Succession { entrances, upgrader, endings })
+}
+
+/// Variables that a successor has otherwise than this process: a service manager's word for the one that it has started.
+fn environment(of_php: Vec<(String, Option<String>)>) -> Vec<(String, Option<String>)> {
+    let goes_on = |name: &str| matches!(name, "NOTIFY_SOCKET" | "WATCHDOG_USEC");
+    let is_watched = Watchdog::is_of_this_process();
+    of_php
+        .into_iter()
+        .filter(|(name, _)| !(goes_on(name) && (name != "WATCHDOG_USEC" || is_watched)))
+        .collect()
+}
+
+/// Copies of what a successor gets beside the front's listeners.
+pub(super) fn inventory(
+    settings: &Settings,
+    admin: &[TcpListener],
+    pinba: Option<OwnedFd>,
+    control: &Socket,
+) -> Result<Inventory> {
+    let copy = |(at, socket): (&Listen, &TcpListener)| {
+        Ok::<_, std::io::Error>((at.to_string(), socket.try_clone()?.into()))
+    };
+    let copies = settings.admin.iter().zip(admin).map(copy).collect::<std::io::Result<_>>();
+    let pinba_name = settings.insight.pinba_listen.as_ref().map(ToString::to_string);
+    let control = control.copy().map(|copy| (control.path.clone(), copy));
+    let what = "cannot copy a listener";
+    Ok(Inventory {
+        admin: copies.context(what)?,
+        pinba: pinba_name.zip(pinba).into_iter().collect(),
+        control: Some(control.context(what)?),
+    })
+}

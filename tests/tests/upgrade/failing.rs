@@ -1,0 +1,168 @@
+//! What must not take over, and does not.
+
+use super::{Belongings, CHECKPOINT, SCRIPT, SIGSTOP, SIGTERM, processes};
+use samovar_testkit::{Server, eventually};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+/// A program beside the server's own files.
+fn program(server: &Server, name: &str, text: &str, mode: u32) -> String {
+    let path = server.folder().join(name);
+    std::fs::write(&path, text).expect("our own folder");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).expect("our own file");
+    path.to_string_lossy().into_owned()
+}
+
+fn page(server: &Server) -> PathBuf {
+    server.folder().join("root/index.php")
+}
+
+/// The old one goes on, says why, and nothing is left of the attempt.
+fn refuses(server: &Server, args: [&str; 2], words: &[&str]) {
+    let (pid, before) = (server.pid(), Belongings::of(server));
+    let args = &args[..if args[0].is_empty() { 0 } else { 2 }];
+    let why = match args {
+        [flag, value] => server.upgrade([*flag, *value]),
+        _ => server.upgrade([]),
+    };
+    let why = why.expect_err("nobody takes over");
+    assert!(why.starts_with("samovar: the server goes on as it was: "), "{why}");
+    for word in words {
+        assert!(why.contains(word), "`{word}` in: {why}");
+    }
+    before.are_all(server, &why);
+    assert_eq!(server.status()["pid"], pid);
+    assert_eq!(server.status()["draining"], false);
+    assert_eq!(server.get("/").text(), "page GET");
+}
+
+#[test]
+fn binaries_that_are_none() {
+    let server = Server::script(SCRIPT).workers(1).config("[timeouts]\nboot = '1s'").start();
+    let folder = server.folder().display().to_string();
+    refuses(
+        &server,
+        ["--binary", "/no/such/samovar"],
+        &["cannot start `/no/such/samovar`", "No such file"],
+    );
+    let bare = program(&server, "bare", "#!/bin/sh\n", 0o644);
+    refuses(&server, ["--binary", &bare], &["cannot start", "ermission denied"]);
+    let fails = program(&server, "fails", "#!/bin/sh\necho 'no tea today' >&2\nexit 7\n", 0o755);
+    refuses(
+        &server,
+        ["--binary", &fails],
+        &["exited with status 7", "its last words: no tea today"],
+    );
+    let crashes = program(&server, "crashes", "#!/bin/sh\nkill -SEGV $$\n", 0o755);
+    refuses(&server, ["--binary", &crashes], &["was killed by signal 11"]);
+    let hangs = program(&server, "hangs", "#!/bin/sh\nexec sleep 1000\n", 0o755);
+    refuses(&server, ["--binary", &hangs], &["has not said that it is a server", "hint: "]);
+    // A program that talks for ever and never comes to the point.
+    let babbles = program(&server, "babbles", "#!/bin/sh\nexec yes babble >&2\n", 0o755);
+    refuses(&server, ["--binary", &babbles], &["has not said that it is a server", "babble"]);
+    assert!(samovar_testkit::processes_naming(format!("{folder}/hangs").as_ref()).is_empty());
+}
+
+#[test]
+fn settings_and_applications_that_do_not_do() {
+    let server = Server::script(CHECKPOINT).workers(1).start();
+    let settings = server.folder().join("samovar.toml");
+    let as_it_was = std::fs::read_to_string(&settings).expect("its settings");
+    for (text, words) in [
+        ("wokers = 3", &["the new server does not start: ", "did you mean `workers`?"][..]),
+        ("listen = [", &["samovar.toml"][..]),
+        ("temp_dir = '/no/such/folder'", &["/no/such/folder"][..]),
+        ("php_binary = '/bin/false'", &["cannot use `/bin/false` as worker"][..]),
+        // Its processes end before they are ready.
+        ("php_ini = '/no/such/php.ini'", &["php.ini"][..]),
+    ] {
+        std::fs::write(&settings, text).expect("our own file");
+        refuses(&server, ["", ""], words);
+    }
+    std::fs::write(&settings, &as_it_was).expect("our own file");
+    let script = std::fs::read_to_string(page(&server)).expect("the page");
+    for (php, words) in [
+        (
+            "<?php throw new Exception('no'); Samovar\\checkpoint();",
+            "the application's boot failed",
+        ),
+        (
+            "<?php posix_kill(getmypid(), 11); Samovar\\checkpoint();",
+            "the application's boot failed",
+        ),
+    ] {
+        // Within the tick of opcache's clock; what serves has booted already.
+        std::fs::write(page(&server), php).expect("our own file");
+        let why = server.upgrade([]).expect_err("nobody takes over");
+        assert!(why.contains(words), "{php}: {why}");
+        std::fs::write(page(&server), &script).expect("our own file");
+    }
+    refuses_while_it_boots_for_ever(&server, &settings);
+}
+
+fn refuses_while_it_boots_for_ever(server: &Server, settings: &PathBuf) {
+    let script = std::fs::read_to_string(page(server)).expect("the page");
+    std::fs::write(settings, "[timeouts]\nboot = '1s'").expect("our own file");
+    std::fs::write(page(server), "<?php sleep(1000); Samovar\\checkpoint();").expect("our own");
+    let why = server.upgrade([]).expect_err("nobody takes over");
+    assert!(why.contains("has not booted within `timeouts.boot`"), "{why}");
+    std::fs::write(page(server), script).expect("our own file");
+    assert_eq!(server.get("/").text(), "page GET");
+}
+
+#[test]
+fn one_change_at_a_time() {
+    // A boot that goes on until somebody lets it.
+    let server = Server::script(CHECKPOINT).workers(1).start();
+    let gate = server.folder().join("gate");
+    let begun = server.folder().join("begun");
+    let php = format!(
+        "<?php touch('{}'); while (!file_exists('{}')) {{ usleep(5000); clearstatcache(); }} Samovar\\checkpoint(); echo 'new';",
+        begun.display(),
+        gate.display()
+    );
+    std::fs::write(page(&server), php).expect("our own file");
+    let (close, wait) = (
+        || std::fs::remove_file(&gate).and(std::fs::remove_file(&begun)).unwrap_or_default(),
+        || eventually("the boot", || begun.exists().then_some(())),
+    );
+    std::thread::scope(|scope| {
+        let reload = scope.spawn(|| server.reload());
+        wait();
+        let why = server.upgrade([]).expect_err("a reload is under way");
+        assert!(why.contains("a reload has not ended yet\nhint: try again"), "{why}");
+        std::fs::write(&gate, "").expect("our own file");
+        reload.join().expect("no panic").expect("the reload");
+        close();
+        let upgrade = scope.spawn(|| server.upgrade([]));
+        wait();
+        let why = server.reload().expect_err("an upgrade is under way");
+        assert!(why.contains("another server is being started"), "{why}");
+        let why = server.upgrade([]).expect_err("an upgrade is under way");
+        assert!(why.contains("another upgrade has not ended yet"), "{why}");
+        std::fs::write(&gate, "").expect("our own file");
+        upgrade.join().expect("no panic").expect("the upgrade");
+    });
+    assert_eq!(server.get("/").text(), "new");
+    // Who is to stop while the next one boots takes it along.
+    server.wait_for_predecessor();
+    close();
+    std::thread::scope(|scope| {
+        let upgrade = scope.spawn(|| server.upgrade([]));
+        wait();
+        let pid = server.pid();
+        // Not even one that does nothing any more is left.
+        let (name, value) = server.marker();
+        let ours = samovar_testkit::family::with(name, &value);
+        let is_server = |pid: i32| {
+            let comm = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+            comm.is_ok_and(|comm| comm.trim() == "samovar")
+        };
+        let next = ours.iter().find(|it| it.pid != pid && is_server(it.pid)).expect("the next");
+        samovar_testkit::kill(next.pid, SIGSTOP);
+        samovar_testkit::kill(pid, SIGTERM);
+        let why = upgrade.join().expect("no panic").expect_err("it is to stop");
+        assert!(why.contains("the server is stopping") || why.contains("did not answer"), "{why}");
+    });
+    eventually("the end of all", || (processes(&server) == 0).then_some(()));
+}
