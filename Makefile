@@ -145,6 +145,7 @@ fuzz: ## a minute each of fuzzing the front against hostile memory, PROXY header
 	cd crates/ring && $(CARGO) +nightly fuzz run scribble -- -max_total_time=60
 	cd crates/front && $(CARGO) +nightly fuzz run proxy_header -- -max_total_time=60
 	cd crates/front && $(CARGO) +nightly fuzz run fastcgi -- -max_total_time=60
+	cd crates/front && $(CARGO) +nightly fuzz run fastcgi_answer -- -max_total_time=60
 
 clean: ## remove what was built
 	$(CARGO) clean

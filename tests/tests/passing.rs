@@ -6,7 +6,7 @@ mod faults;
 mod strangers;
 
 use samovar_testkit::http::{Client, Request, Response};
-use samovar_testkit::{Fpm, Oracle, Server, Start, binary, eventually};
+use samovar_testkit::{Fpm, Nginx, Oracle, Server, Start, binary, eventually};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -430,6 +430,76 @@ fn folders_may_lie_elsewhere_for_php_fpm() {
     assert_eq!(told["SCRIPT_FILENAME"], format!("{}/old/index.php", seen.display()));
     assert_eq!(told["DOCUMENT_ROOT"], seen.display().to_string());
     assert_eq!(told["SCRIPT_NAME"], "/old/index.php");
+}
+
+/// php-fpm wants each parameter whole in one record.
+#[test]
+fn heads_of_more_than_a_record_arrive() {
+    let site = Passing::start(1, |start| start.args(["--head-bytes-max", "64K"]));
+    let mut request = Request::get("/old/?do=server");
+    for n in 0..20 {
+        request = request.header(&format!("X-Long-{n}"), &n.to_string().repeat(1000));
+    }
+    // With what is told besides it is more than one record has.
+    let rest = 65_300 - request.bytes().len();
+    request = request.header("X-Longest", &"x".repeat(rest));
+    let told = told(&site.server.client().request(&request));
+    assert_eq!(told["HTTP_X_LONGEST"].as_str().map(str::len), Some(rest));
+    assert_eq!(told["HTTP_X_LONG_19"], "19".repeat(1000));
+    let request = Request::get("/old/").header("X-Longest", &"x".repeat(70_000));
+    assert_eq!(site.server.client().request(&request).status, 431);
+}
+
+/// A web server in front that speaks FastCGI, and php-fpm behind: what was told is passed on, but for what would steer PHP.
+#[test]
+fn what_a_web_server_tells_is_passed_on() {
+    let site = Passing::start(2, |start| start);
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("f.sock").display().to_string();
+    let start = server(site.root.path(), &site.fpm.address());
+    let between = start.args(["--listen", &format!("fcgi-unix:{socket}")]).start();
+    let nginx = Nginx::before(site.root.path(), &format!("unix:{socket}"));
+    assert_eq!(nginx.get("/old/b.php?a=1").text(), "old /old/b.php?a=1");
+    assert_eq!(nginx.get("/").text(), "new /");
+    let oracle = Oracle::start(site.root.path());
+    for request in [
+        Request::get("/old/index.php/a?do=server").header("X-A", "b").header("Cookie", "a=b"),
+        Request::form("/old/index.php?do=server", "a=b"),
+    ] {
+        let ours = Client::connect(nginx.address()).request(&request);
+        assert_eq!(told(&ours), told(&oracle.client().request(&request)), "{request:?}");
+    }
+    // By hand: php-fpm would obey these.
+    let script = site.root.path().join("old/index.php");
+    let mut command = Command::new("cgi-fcgi");
+    let output = command
+        .args(["-bind", "-connect", &socket])
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .envs([("REQUEST_METHOD", "GET"), ("QUERY_STRING", "do=server"), ("REQUEST_URI", "/old/")])
+        .envs([("SCRIPT_NAME", "/old/index.php"), ("PHP_VALUE", "auto_append_file=b.php")])
+        .env("PHP_ADMIN_VALUE", "auto_prepend_file=b.php")
+        .env("SCRIPT_FILENAME", &script)
+        .output()
+        .expect("libfcgi-bin is installed");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (_, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{text}"));
+    let told: Value = serde_json::from_str(body).unwrap_or_else(|e| panic!("{e}: {text}"));
+    assert_eq!((&told["PHP_VALUE"], &told["PHP_ADMIN_VALUE"]), (&Value::Null, &Value::Null));
+    drop(between);
+}
+
+#[test]
+fn the_end_of_the_server_waits_for_php_fpm() {
+    let mut site = Passing::start(1, |start| start);
+    let mut client = site.server.client();
+    let target = format!("/old/?do=wait&gate={}", site.gate("gate"));
+    client.send(&Request::get(&target).header("Connection", "close").bytes());
+    eventually("it is at php-fpm", || (site.in_use() == 1).then_some(()));
+    site.server.terminate();
+    site.open("gate");
+    assert_eq!(client.read(false).text(), "waited");
+    assert_eq!(site.server.wait(), Some(0));
 }
 
 /// Several requests at the same time, over many connections.

@@ -13,3 +13,17 @@ mod talk;
 pub(crate) use answer::{Answering, Broken, Head};
 pub(crate) use pool::Upstreams;
 pub(crate) use talk::{Feed, Terms, begin, talk};
+
+/// Takes bytes in as a php-fpm's answer, and says how many of them were body: for fuzzing.
+pub fn answer_bytes_in(bytes: &[u8]) -> usize {
+    let (mut input, mut reply) = (bytes::BytesMut::from(bytes), reply::Reply::new(1));
+    let mut count = 0;
+    while let Ok(Some(record)) = record::take(&mut input) {
+        match reply.step(record) {
+            Ok(reply::Step::Head(_, body) | reply::Step::Body(body)) => count += body.len(),
+            Ok(reply::Step::End) | Err(_) => break,
+            Ok(reply::Step::Nothing | reply::Step::Said(_)) => {}
+        }
+    }
+    count
+}

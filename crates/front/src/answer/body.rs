@@ -117,8 +117,10 @@ impl AnswerBody {
 
     /// Takes the place of another one: nobody wants that, and the script that writes it may run on.
     pub(super) fn replace(&mut self, other: &AnswerBody) {
-        if let Kind::Stream(stream) = &other.kind {
-            self.cost = Some(Box::new(stream.relay.let_go()));
+        match &other.kind {
+            Kind::Stream(stream) => self.cost = Some(Box::new(stream.relay.let_go())),
+            Kind::Passed(answering, _) => answering.let_go(),
+            _ => {}
         }
     }
 

@@ -55,7 +55,7 @@ pub(super) async fn run(
             let error = error.map(|error| error.to_string());
             report(&request, pass, trouble, error.as_deref())
         })?;
-        let begun = params(&request, pass, &encoded, link.keeps()).ok_or(Failure::Internal)?;
+        let begun = params(&request, pass, &encoded, link.keeps()).ok_or(Failure::HeadTooLarge)?;
         let pieces = Pieces::new(shared, upload.take().unwrap_or(Upload::None));
         let answering = upstream::talk(link, begun, pieces, terms(&request, pass));
         match poll_fn(|cx| answering.poll_head(cx)).await {
@@ -159,7 +159,7 @@ fn status(lines: &[u8], headers: &HeaderMap) -> Option<StatusCode> {
     (!status.is_informational()).then_some(status)
 }
 
-/// BEGIN and parameters. `None`: the head that was encoded cannot be read.
+/// BEGIN and parameters. `None`: one of them is too long.
 fn params(
     request: &ScriptRequest<'_>,
     pass: &Pass,
@@ -195,7 +195,7 @@ fn params(
         let name: Vec<u8> = b"HTTP_".iter().copied().chain(name.iter().map(upper)).collect();
         params.push((name.into(), value.into()));
     }
-    Some(upstream::begin(keeps, params.iter().map(|(name, value)| (&name[..], &value[..]))))
+    upstream::begin(keeps, params.iter().map(|(name, value)| (&name[..], &value[..])))
 }
 
 /// nginx's `fastcgi_params`, and the request's id.

@@ -55,23 +55,32 @@ pub(crate) struct Terms {
     pub(crate) request_id: String,
 }
 
-/// The records that a request begins with.
+/// The records that a request begins with. `None`: a parameter is too long for any record; php-fpm wants each whole in one.
 pub(crate) fn begin<'a>(
     keeps: bool,
     params: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-) -> BytesMut {
-    let mut told = BytesMut::with_capacity(4096);
-    for (name, value) in params {
-        put_pair(&mut told, name, value);
-    }
-    let mut out = BytesMut::with_capacity(told.len() + 64);
+) -> Option<BytesMut> {
+    let mut out = BytesMut::with_capacity(4096);
     put_header(&mut out, BEGIN_REQUEST, ID, 8);
     out.put_u16(RESPONDER);
     out.put_u8(if keeps { KEEP_CONNECTION } else { 0 });
     out.put_bytes(0, 5);
+    let (mut told, mut pair) = (BytesMut::with_capacity(4096), BytesMut::new());
+    for (name, value) in params {
+        pair.clear();
+        put_pair(&mut pair, name, value);
+        if pair.len() > CONTENT_BYTES_MAX {
+            return None;
+        }
+        if told.len() + pair.len() > CONTENT_BYTES_MAX {
+            put_stream(&mut out, PARAMS, ID, &told);
+            told.clear();
+        }
+        told.extend_from_slice(&pair);
+    }
     put_stream(&mut out, PARAMS, ID, &told);
     put_header(&mut out, PARAMS, ID, 0);
-    out
+    Some(out)
 }
 
 /// Sends a request, and what comes of it to the other end of what it returns.
