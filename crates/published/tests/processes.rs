@@ -322,15 +322,15 @@ fn image(publisher: &Publisher, shared: &Shared) -> i32 {
             let client = Client::new(shared.clone(), 1);
             let booted = reader.find(&client, b"one", hash(b"one")).unwrap().unwrap();
             reader.keep(&client);
-            // SAFETY: this process has one thread, and a number that is its own.
-            let (parent, forked) = unsafe { (libc::getpid(), libc::fork()) };
+            let parent = std::process::id();
+            // SAFETY: this process has one thread.
+            let forked = unsafe { libc::fork() };
             if forked == 0 {
                 // SAFETY: asks the kernel to end this process with its parent.
                 unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
                 client.forked();
                 client.begin().unwrap();
-                // SAFETY: asks for a number.
-                let is_orphan = unsafe { libc::getppid() } != parent;
+                let is_orphan = std::os::unix::process::parent_id() != parent;
                 if is_orphan || !reader.inherit(&client) {
                     // SAFETY: ends the child.
                     unsafe { libc::_exit(0) }
