@@ -6,7 +6,7 @@ use crate::layout::{self, LayoutError, Top};
 use crate::region::{FIRST_EPOCH, HEADER_BYTES, Region, root_of};
 use crate::room::{Piece, Room};
 use foldhash::quality::RandomState;
-use samovar_shared::{KEPT, PUBLISHED_MAX, Shared, epoch_of, raise_floor};
+use samovar_shared::{PUBLISHED_MAX, Shared, holds, raise_floor};
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 use std::io;
@@ -123,16 +123,28 @@ struct Value {
     piece: Option<Piece>,
     number: usize,
     digest: Digest,
+    /// The first epoch that it is seen in.
+    since: u64,
 }
 
 /// Of what was sent: length, and two hashes that nobody outside can foresee.
 type Digest = (usize, u64, u64);
 
-/// What was replaced: the last epoch that it is seen in.
+/// What was replaced.
 #[derive(Debug)]
 struct Replaced {
+    /// The first epoch that it is seen in; `None`: it is a list, which is looked at and never kept.
+    since: Option<u64>,
+    /// The last one.
     last: u64,
     piece: Piece,
+}
+
+impl Replaced {
+    fn is_held(&self, spans: &[u64]) -> bool {
+        let since = self.since;
+        since.is_some_and(|since| spans.iter().any(|span| holds(*span, since, self.last)))
+    }
 }
 
 #[derive(Debug)]
@@ -231,7 +243,7 @@ impl Publisher {
         if let Some(reads) = self.shared.reads(number).filter(|_| is_new) {
             reads.store(0, Ordering::Relaxed);
         }
-        let value = Value { top: laid.top, piece, number, digest };
+        let value = Value { top: laid.top, piece, number, digest, since: state.epoch + 1 };
         self.change(state, name, Some(value))
     }
 
@@ -267,24 +279,20 @@ impl Publisher {
 
     fn no_room(&self, state: &State, name: &[u8], bytes: usize) -> PublishError {
         let newest = state.epoch;
-        let mut holders: Vec<i32> = self
-            .shared
-            .pins()
-            .filter(|pin| epoch_of(pin.word) < newest)
-            .map(|pin| pin.pid)
-            .collect();
+        let mut holders: Vec<i32> =
+            self.shared.pins().filter(|pin| pin.epoch < newest).map(|pin| pin.pid).collect();
         let more = holders.len().saturating_sub(HOLDERS_NAMED_MAX);
         holders.truncate(HOLDERS_NAMED_MAX);
         let pids: Vec<String> = holders.iter().map(ToString::to_string).collect();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let is_held = !state.replaced.is_empty() && !pids.is_empty();
+        let is_held = !state.replaced.is_empty();
         PublishError::Room {
             name: String::from_utf8_lossy(name).into_owned(),
             needed: bytes as u64,
             left: state.room.largest(),
             all: self.region.bytes() - HEADER_BYTES,
             held: state.replaced.iter().map(|replaced| replaced.piece.bytes).sum(),
-            holders: if is_held {
+            holders: if is_held && !pids.is_empty() {
                 format!(", by the processes {}{more}", pids.join(", "))
             } else {
                 String::new()
@@ -315,9 +323,11 @@ impl Publisher {
             Some(value) => state.values.insert(name.to_vec(), value),
             None => state.values.remove(name),
         };
-        let gone = old.and_then(|old| old.piece).into_iter().chain(state.list.replace(list));
         let seen = state.epoch;
-        state.replaced.extend(gone.map(|piece| Replaced { last: seen, piece }));
+        let value = old.and_then(|old| Some((Some(old.since), old.piece?)));
+        let list = state.list.replace(list).map(|list| (None, list));
+        let gone = value.into_iter().chain(list);
+        state.replaced.extend(gone.map(|(since, piece)| Replaced { since, last: seen, piece }));
         state.epoch += 1;
         self.collect(state);
         Ok(())
@@ -369,11 +379,13 @@ impl Publisher {
         if state.replaced.is_empty() {
             return;
         }
-        let lowest = || self.shared.pins().map(|pin| epoch_of(pin.word)).min();
+        let lowest = || self.shared.pins().map(|pin| pin.epoch).min();
         let floor = raise_floor(self.region.floor(), state.epoch, lowest);
         let State { replaced, room, .. } = state;
+        // After the pins: a boot that ends in this moment has one or the other.
+        let Some(spans) = self.shared.spans() else { return };
         replaced.retain(|replaced| {
-            let is_seen = replaced.last >= floor;
+            let is_seen = replaced.last >= floor || replaced.is_held(&spans);
             if !is_seen {
                 room.give_back(replaced.piece);
             }
@@ -385,17 +397,15 @@ impl Publisher {
     pub fn laggards(&self) -> Vec<i32> {
         let mut state = self.state();
         self.collect(&mut state);
-        let held: u64 = state.replaced.iter().map(|replaced| replaced.piece.bytes).sum();
+        // What the image holds, a successor would, too.
+        let spans = self.shared.spans().unwrap_or_default();
+        let theirs = state.replaced.iter().filter(|replaced| !replaced.is_held(&spans));
+        let held: u64 = theirs.map(|replaced| replaced.piece.bytes).sum();
         // As long as there is room, nobody has to go.
         if held < self.limits.bytes_max / 2 {
             return Vec::new();
         }
-        let pins: Vec<_> = self.shared.pins().collect();
-        let kept =
-            pins.iter().filter(|pin| pin.word & KEPT != 0).map(|pin| epoch_of(pin.word)).min();
-        let kept = kept.unwrap_or(u64::MAX);
-        let helps = |epoch: u64| epoch < kept && epoch < state.epoch;
-        let late = pins.iter().filter(|pin| pin.word & KEPT == 0 && helps(pin.word));
+        let late = self.shared.pins().filter(|pin| pin.epoch < state.epoch);
         late.map(|pin| pin.pid).collect()
     }
 

@@ -2,7 +2,7 @@
 
 use crate::index;
 use crate::region::{Region, epoch_of_root, place_of_root};
-use samovar_shared::{Client, KEPT, NO_PIN, NoSeat};
+use samovar_shared::{Client, NO_PIN, NO_SPAN, NoSeat, joined, span};
 use std::sync::atomic::Ordering;
 
 /// What stands in PHP's `zval`.
@@ -20,16 +20,18 @@ pub struct Reader {
     region: Region,
     /// What its request reads; 0: it has not asked yet.
     view: u64,
-    /// The oldest that it may hold.
+    /// The oldest that it may hold; all that is newer it may hold, too.
     pin: u64,
-    /// What it has from the process that has forked it, and holds as long as it lives.
+    /// What it has read before its image was taken, and holds as long as it lives.
     kept: u64,
+    /// Who held that last: the process that has forked this one, or this one.
+    keeper: u64,
 }
 
 impl Reader {
     /// Of a region that the server has made.
     pub fn new(region: Region) -> Reader {
-        Reader { region, view: 0, pin: NO_PIN, kept: NO_PIN }
+        Reader { region, view: 0, pin: NO_PIN, kept: NO_SPAN, keeper: 0 }
     }
 
     /// The value of that name, if there is one; `hash` is PHP's of the name. It stays until the request ends.
@@ -73,8 +75,8 @@ impl Reader {
     /// have kept it.
     pub fn end_request(&mut self, client: &Client, forgets: bool) {
         self.view = 0;
-        if forgets && self.pin != self.kept {
-            self.pin = self.kept;
+        if forgets && self.pin != NO_PIN {
+            self.pin = NO_PIN;
             client.set_pin(self.pin);
         }
     }
@@ -85,13 +87,14 @@ impl Reader {
         client.restore_pin(self.pin);
     }
 
-    /// A boot has ended, whose memory others begin with: what it has seen stays.
+    /// A boot has ended, whose memory others begin with: what it has seen stays, and nothing that comes later.
     pub fn keep(&mut self, client: &Client) {
         self.view = 0;
-        if self.pin != NO_PIN && self.pin & KEPT == 0 {
-            self.pin |= KEPT;
-            self.kept = self.pin;
-            client.set_pin(self.pin);
+        if self.pin != NO_PIN {
+            let newest = epoch_of_root(self.region.root().load(Ordering::SeqCst));
+            self.kept = joined(self.kept, span(self.pin, newest));
+            self.keeper = client.keep(self.kept);
+            self.pin = NO_PIN;
         }
     }
 
@@ -99,11 +102,15 @@ impl Reader {
     /// it has seen with it.
     #[must_use]
     pub fn inherit(&mut self, client: &Client) -> bool {
+        if self.kept != NO_SPAN {
+            let Some(keeper) = client.keep_again(self.kept, self.keeper) else { return false };
+            self.keeper = keeper;
+        }
         self.pin == NO_PIN || client.pin_again(self.region.floor(), self.pin)
     }
 
     /// Whether it holds anything.
     pub fn holds(&self) -> bool {
-        self.pin != NO_PIN
+        self.pin != NO_PIN || self.kept != NO_SPAN
     }
 }

@@ -24,6 +24,7 @@ const NAMES: [&[u8]; 2] = [b"one", b"two"];
 fn main() {
     survive_kills();
     are_refused_when_there_is_no_room();
+    are_held_by_images_alone();
     cannot_be_written_by_who_reads();
     are_garbage_that_harms_nobody();
 }
@@ -272,4 +273,80 @@ fn are_garbage_that_harms_nobody() {
     }
     assert_eq!(send(b"\x02name", &[pipe]), Asked::Done, "an answer that nobody can be given");
     assert_eq!(publisher.figures().changes, 0);
+}
+
+/// What a boot has read stays as long as its processes live, and nothing that came after it.
+fn are_held_by_images_alone() {
+    let shared = Shared::create(0).unwrap();
+    let publisher = Publisher::new(shared.clone(), limits()).unwrap();
+    publisher.publish(b"one", &encoded(300)).unwrap();
+    publisher.publish(b"two", &encoded(20)).unwrap();
+    let image = image(&publisher, &shared);
+    until("the image is taken", || shared.spans().is_some_and(|spans| !spans.is_empty()));
+    let held = || publisher.figures().replaced_bytes;
+    let boots: u64 = publisher.figures().values.iter().map(|value| value.bytes).sum();
+    for count in 0..1000 {
+        // Many times what there is room for: a request that is read in this moment holds it for a moment.
+        let (one, two) = (encoded(100 + count % 400), encoded(count % 20));
+        until("there is room", || publisher.publish(b"one", &one).is_ok());
+        until("there is room", || publisher.publish(b"two", &two).is_ok());
+    }
+    until("only the boot's values are held", || held() <= boots);
+    assert!(held() >= 300 * layout::VALUE_BYTES as u64, "what the image has read");
+    killed(image);
+    // Its worker has gone with it.
+    until("nothing is held", || held() == 0);
+}
+
+/// Looks again and again; others may need the processor.
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let begin = std::time::Instant::now();
+    while !holds() {
+        assert!(begin.elapsed().as_secs() < 60, "in vain: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// A process that reads, takes its image, and forks a worker that reads on; both look at what the boot has read all the time.
+fn image(publisher: &Publisher, shared: &Shared) -> i32 {
+    let region = publisher.file().try_clone_to_owned().unwrap();
+    // SAFETY: this process has one thread.
+    match unsafe { libc::fork() } {
+        0 => {
+            // SAFETY: asks the kernel to end this process with its parent.
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+            let base = region_base(publisher);
+            // SAFETY: the copy of the server's mapping, which this process does not use any more.
+            unsafe { libc::munmap(base.0, base.1) };
+            let mut reader = Reader::new(Region::attach(region).unwrap());
+            let client = Client::new(shared.clone(), 1);
+            let booted = reader.find(&client, b"one", hash(b"one")).unwrap().unwrap();
+            reader.keep(&client);
+            let parent = std::process::id();
+            // SAFETY: this process has one thread.
+            let forked = unsafe { libc::fork() };
+            if forked == 0 {
+                // SAFETY: asks the kernel to end this process with its parent.
+                unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+                client.forked();
+                client.begin().unwrap();
+                let is_orphan = std::os::unix::process::parent_id() != parent;
+                if is_orphan || !reader.inherit(&client) {
+                    // SAFETY: ends the child.
+                    unsafe { libc::_exit(0) }
+                }
+            }
+            loop {
+                if looked_at(booted) != 300 {
+                    // SAFETY: ends the child; the test finds that it was not killed.
+                    unsafe { libc::_exit(1) }
+                }
+                let now = reader.find(&client, b"two", hash(b"two")).unwrap().map(looked_at);
+                assert!(now.is_none_or(|count| count <= 20), "garbage: {now:?}");
+                reader.end_request(&client, true);
+            }
+        }
+        -1 => panic!("cannot fork: {}", std::io::Error::last_os_error()),
+        pid => pid,
+    }
 }

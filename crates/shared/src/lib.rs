@@ -71,7 +71,7 @@ pub use limiter::{LimiterError, LimiterOpenError, RateLimiter, WrongRate};
 pub use memory::{AttachError, PUBLISHED_MAX, Shared};
 #[cfg(not(loom))]
 pub use named_lock::{Acquired, NamedLock};
-pub use pins::{KEPT, NO_PIN, Pin, epoch_of, raise_floor};
+pub use pins::{NO_PIN, NO_SPAN, Pin, holds, joined, raise_floor, span};
 #[cfg(not(loom))]
 pub use table::{
     COLUMNS_MAX, Column, ColumnKind, KEY_BYTES_MAX, ROW_BYTES_MAX, Table, TableError,

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// What the file begins with.
 const MAGIC: u64 = u64::from_le_bytes(*b"samovshr");
 /// Of the layout: both programs must be of one build.
-pub(crate) const VERSION: u64 = 2;
+pub(crate) const VERSION: u64 = 3;
 
 const AT_MAGIC: usize = 0;
 const AT_VERSION: usize = 1;

@@ -18,6 +18,7 @@ const OWNER: usize = 0;
 const JOURNAL: usize = 1;
 const GENERATION: usize = 2;
 const PIN: usize = 3;
+const KEPT: usize = 4;
 
 impl Living for Shared {
     fn is_alive(&self, owner: Owner) -> bool {
@@ -43,6 +44,7 @@ pub(crate) fn sit(shared: &Shared, generation: u64) -> io::Result<Option<Owner>>
         words[GENERATION].store(generation, Ordering::Relaxed);
         // The last one's, who is dead.
         words[PIN].store(0, Ordering::SeqCst);
+        words[KEPT].store(0, Ordering::SeqCst);
         words[OWNER].store(owner, Ordering::Release);
         shared.words()[AT_SEATS].fetch_max(seat as u64 + 1, Ordering::AcqRel);
         return Ok(Some(owner));
@@ -58,6 +60,16 @@ pub(crate) fn journal(shared: &Shared, owner: Owner) -> &AtomicU64 {
 /// Since when whoever sits there reads what is published.
 pub(crate) fn pin(shared: &Shared, seat: usize) -> &AtomicU64 {
     &shared.seat(seat)[PIN]
+}
+
+/// What of it whoever sits there holds for as long as it lives.
+pub(crate) fn kept(shared: &Shared, seat: usize) -> &AtomicU64 {
+    &shared.seat(seat)[KEPT]
+}
+
+/// Who sits there, or has sat there last.
+pub(crate) fn owner(shared: &Shared, seat: usize) -> Owner {
+    shared.seat(seat)[OWNER].load(Ordering::Acquire)
 }
 
 /// The seats that somebody has ever had.

@@ -160,6 +160,16 @@ $handle = function () use (&$booted): void {
         '/kept' => array_column($kept, 'n'),
         '/boot' => [$booted, published('boot')],
         '/replace' => [publish('boot', ['of' => "request $n"]), published('boot')['of']],
+        '/churn' => (function () use ($n): array {
+            $wrong = 0;
+            for ($i = 0; $i < 20; $i++) {
+                publish('boot', ['of' => uniform($n + $i)]);
+                publish('n', uniform($i));
+                $wrong += (int) !is_uniform(published('boot')['of']);
+            }
+
+            return [$wrong, published('boot')['of'][0]];
+        })(),
         '/fork' => (function (): array {
             $list = published('n');
             $child = pcntl_fork();

@@ -203,6 +203,29 @@ fn values_survive_deaths_and_reloads() {
     }
 }
 
+/// The value that a boot has read stays for its workers; a thousand that have come and gone since do not.
+#[test]
+fn an_image_holds_what_it_has_read_and_nothing_that_came_later() {
+    let server = start("checkpoint").args(["--shared-published-bytes-max", "1M"]).start();
+    let boot = json!({"of": "the boot"});
+    assert_eq!(ask(&server, "/boot"), json!([boot, boot]));
+    for n in (0..1000).step_by(20) {
+        assert_eq!(ask(&server, &format!("/churn?n={n}")), json!([0, n + 19]));
+    }
+    for pid in server.worker_pids() {
+        server.kill_worker(pid);
+    }
+    assert_eq!(ask(&server, "/boot")[0], boot, "{}", server.log());
+    eventually("only the boot's value is held", || {
+        ask(&server, "/get");
+        let held = of_published(&server, "published_replaced_bytes");
+        (0 < held && held < 2048).then_some(())
+    });
+    for answer in crowd(&server, "/boot", 3, 4) {
+        assert_eq!(answer[0], boot);
+    }
+}
+
 #[test]
 fn files_are_published_at_the_start_and_by_a_reload() {
     let app = copy_of(&workspace().join("tests/apps/published"));

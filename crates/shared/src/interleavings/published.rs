@@ -1,7 +1,9 @@
 //! Pins and what is replaced under loom: nobody reads what was freed.
 
 use super::bounded;
-use crate::pins::{NO_PIN, epoch_of, pin_again, pin_newest, raise_floor};
+use crate::pins::{
+    NO_PIN, NO_SPAN, holds, keep, keep_again, pin_again, pin_newest, raise_floor, span, spans,
+};
 use crate::sync::{AtomicU64, Ordering};
 use loom::sync::Arc;
 use loom::thread;
@@ -11,6 +13,9 @@ struct Ground {
     root: AtomicU64,
     floor: AtomicU64,
     pins: [AtomicU64; 2],
+    spans: [AtomicU64; 2],
+    /// 1: the process of that pin and span lives.
+    alive: [AtomicU64; 2],
     /// 1: it is there; 0: its memory is another's.
     values: [AtomicU64; 4],
 }
@@ -20,14 +25,16 @@ impl Ground {
         Arc::new(Ground {
             root: AtomicU64::new(1),
             floor: AtomicU64::new(1),
-            pins: [AtomicU64::new(NO_PIN), AtomicU64::new(NO_PIN)],
+            pins: [NO_PIN; 2].map(AtomicU64::new),
+            spans: [NO_SPAN; 2].map(AtomicU64::new),
+            alive: [1; 2].map(AtomicU64::new),
             values: [0, 1, 0, 0].map(AtomicU64::new),
         })
     }
 
     fn lowest(&self) -> Option<u64> {
         let pins = self.pins.iter().map(|pin| pin.load(Ordering::SeqCst));
-        pins.filter(|pin| *pin != NO_PIN).map(epoch_of).min()
+        pins.filter(|pin| *pin != NO_PIN).min()
     }
 
     /// The next value takes the place of the last, and what nobody sees is freed.
@@ -36,9 +43,26 @@ impl Ground {
         self.root.store(epoch, Ordering::SeqCst);
         let floor = raise_floor(&self.floor, epoch, || self.lowest());
         assert!(floor <= epoch);
-        for freed in 1..floor {
+        let kept = self.kept().expect("two processes die twice at most");
+        for freed in (1..floor).filter(|one| !kept.iter().any(|span| holds(*span, *one, *one))) {
             self.values[freed as usize].store(0, Ordering::SeqCst);
         }
+    }
+
+    /// As `Shared::spans` looks.
+    fn kept(&self) -> Option<Vec<u64>> {
+        spans(|found| {
+            let mut dead = Vec::new();
+            for process in 0..2 {
+                let span = self.spans[process].load(Ordering::SeqCst);
+                match (span, self.alive[process].load(Ordering::SeqCst)) {
+                    (NO_SPAN, _) => {}
+                    (_, 0) => dead.push(process),
+                    _ => found.push(span),
+                }
+            }
+            dead
+        })
     }
 
     fn begin(&self, reader: usize) -> u64 {
@@ -113,5 +137,56 @@ fn who_was_forked_has_what_its_parent_read_or_knows_that_it_has_not() {
         ground.pins[0].store(NO_PIN, Ordering::SeqCst);
         ground.replace(2);
         child.join().unwrap();
+    });
+}
+
+#[test]
+fn what_a_boot_keeps_stays_and_what_came_later_does_not() {
+    bounded(|| {
+        let ground = Ground::new();
+        let boot = {
+            let ground = ground.clone();
+            thread::spawn(move || {
+                let seen = ground.begin(0);
+                let newest = ground.root.load(Ordering::SeqCst);
+                keep(&ground.pins[0], &ground.spans[0], span(seen, newest));
+                assert!(ground.is_there(seen) && ground.is_there(newest));
+                (seen, newest)
+            })
+        };
+        ground.replace(2);
+        ground.replace(3);
+        let (seen, newest) = boot.join().unwrap();
+        // Nobody has begun to read since.
+        let freed = raise_floor(&ground.floor, 3, || ground.lowest());
+        assert_eq!(freed, 3, "no pin is left");
+        assert!(ground.is_there(seen) && ground.is_there(newest));
+        assert_eq!(ground.kept(), Some(vec![span(seen, newest)]));
+    });
+}
+
+#[test]
+fn who_was_forked_keeps_what_its_parent_kept_or_knows_that_it_does_not() {
+    bounded(|| {
+        let ground = Ground::new();
+        let seen = ground.begin(0);
+        keep(&ground.pins[0], &ground.spans[0], span(seen, seen));
+        let child = {
+            let ground = ground.clone();
+            thread::spawn(move || {
+                let counts = || ground.alive[0].load(Ordering::SeqCst) == 1;
+                let keeps = keep_again(&ground.spans[1], span(seen, seen), counts);
+                assert!(!keeps || ground.is_there(seen));
+                keeps
+            })
+        };
+        let parent = {
+            let ground = ground.clone();
+            thread::spawn(move || ground.alive[0].store(0, Ordering::SeqCst))
+        };
+        ground.replace(2);
+        parent.join().unwrap();
+        let keeps = child.join().unwrap();
+        assert!(!keeps || ground.is_there(seen));
     });
 }

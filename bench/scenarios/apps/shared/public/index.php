@@ -1,12 +1,8 @@
 <?php
 
 /*
- * What one operation on shared memory costs, and apcu_fetch() beside it where APCu is loaded (php8.2-apcu; --php apc.enabled=1):
- *
- *   nice target/release/samovar serve bench/scenarios/shared.php --workers 1 --shared-bytes-max 256M
- *   curl http://127.0.0.1:8080/
- *
- * Each row is the median of ROUNDS rounds, less what an empty loop of as many calls costs.
+ * What one operation on shared memory costs: `?operation=…&calls=…` does it so often, and answers with the nanoseconds of each. No
+ * operation: a list of them. `apcu_…` are those of compat = "apcu", or of the extension, whichever the server has.
  */
 
 declare(strict_types=1);
@@ -18,22 +14,9 @@ use Samovar\Lock;
 use Samovar\RateLimiter;
 use Samovar\Table;
 
-const ROUNDS = 9;
 const CALLS = 100_000;
 
-/** Nanoseconds of one call: the median. */
-function cost(callable $loop): float
-{
-    $each = [];
-    for ($round = 0; $round < ROUNDS; $round++) {
-        $begin = hrtime(true);
-        $loop();
-        $each[] = (hrtime(true) - $begin) / CALLS;
-    }
-    sort($each);
-
-    return $each[intdiv(ROUNDS, 2)];
-}
+define('CALLS_NOW', min(CALLS, max(1, (int) ($_GET['calls'] ?? CALLS))));
 
 $counter = new Counter('bench');
 $table = new Table('bench', 10_000, ['n' => 'int', 'x' => 'float', 'name' => 'string(32)']);
@@ -52,71 +35,75 @@ $cache->set('array', $array);
 $row = ['n' => 5];
 $loops = [
     'Counter::incr' => function () use ($counter) {
-        for ($i = 0; $i < CALLS; $i++) {
+        for ($i = 0; $i < CALLS_NOW; $i++) {
             $counter->incr();
         }
     },
     'Counter::get' => function () use ($counter) {
-        for ($i = 0; $i < CALLS; $i++) {
+        for ($i = 0; $i < CALLS_NOW; $i++) {
             $counter->get();
         }
     },
     'Table::get, one column' => function () use ($table) {
-        for ($i = 0; $i < CALLS; $i++) {
+        for ($i = 0; $i < CALLS_NOW; $i++) {
             $table->get('key 500', 'n');
         }
     },
     'Table::get, a row' => function () use ($table) {
-        for ($i = 0; $i < CALLS; $i++) {
+        for ($i = 0; $i < CALLS_NOW; $i++) {
             $table->get('key 500');
         }
     },
     'Table::set' => function () use ($table, $row) {
-        for ($i = 0; $i < CALLS; $i++) {
+        for ($i = 0; $i < CALLS_NOW; $i++) {
             $table->set('key 500', $row);
         }
     },
     'Table::incr' => function () use ($table) {
-        for ($i = 0; $i < CALLS; $i++) {
+        for ($i = 0; $i < CALLS_NOW; $i++) {
             $table->incr('key 500', 'n');
         }
     },
     'Cache::get, 1 KB' => function () use ($cache) {
-        for ($i = 0; $i < CALLS; $i++) {
+        for ($i = 0; $i < CALLS_NOW; $i++) {
             $cache->get('key 500');
         }
     },
     'Cache::set, 1 KB' => function () use ($cache, $kilobyte) {
-        for ($i = 0; $i < CALLS; $i++) {
+        for ($i = 0; $i < CALLS_NOW; $i++) {
             $cache->set('key 500', $kilobyte);
         }
     },
     'Cache::get, array of 100' => function () use ($cache) {
-        for ($i = 0; $i < CALLS; $i++) {
+        for ($i = 0; $i < CALLS_NOW; $i++) {
             $cache->get('array');
         }
     },
     'Lock::acquire and release' => function () use ($lock) {
-        for ($i = 0; $i < CALLS; $i++) {
+        for ($i = 0; $i < CALLS_NOW; $i++) {
             $lock->acquire();
             $lock->release();
         }
     },
     'Breaker::call' => function () use ($breaker, $nothing) {
-        for ($i = 0; $i < CALLS; $i++) {
+        for ($i = 0; $i < CALLS_NOW; $i++) {
             $breaker->call($nothing);
         }
     },
     'RateLimiter::allow' => function () use ($limiter) {
-        for ($i = 0; $i < CALLS; $i++) {
+        for ($i = 0; $i < CALLS_NOW; $i++) {
             $limiter->allow('key');
         }
     },
 ];
+$loops['an empty loop'] = function () {
+    for ($i = 0; $i < CALLS_NOW; $i++) {
+    }
+};
 // However large it is.
 Samovar\publish('bench', array_fill(0, 100_000, 'one of many'));
 $loops['published, array of 100,000'] = function () {
-    for ($i = 0; $i < CALLS; $i++) {
+    for ($i = 0; $i < CALLS_NOW; $i++) {
         Samovar\published('bench');
     }
 };
@@ -126,33 +113,33 @@ if (function_exists('apcu_enabled') && apcu_enabled()) {
     apcu_store('n', 0);
     $loops += [
         'apcu_inc' => function () {
-            for ($i = 0; $i < CALLS; $i++) {
+            for ($i = 0; $i < CALLS_NOW; $i++) {
                 apcu_inc('n');
             }
         },
         'apcu_fetch, 1 KB' => function () {
-            for ($i = 0; $i < CALLS; $i++) {
+            for ($i = 0; $i < CALLS_NOW; $i++) {
                 apcu_fetch('key');
             }
         },
         'apcu_store, 1 KB' => function () use ($kilobyte) {
-            for ($i = 0; $i < CALLS; $i++) {
+            for ($i = 0; $i < CALLS_NOW; $i++) {
                 apcu_store('key', $kilobyte);
             }
         },
         'apcu_fetch, array of 100' => function () {
-            for ($i = 0; $i < CALLS; $i++) {
+            for ($i = 0; $i < CALLS_NOW; $i++) {
                 apcu_fetch('array');
             }
         },
     ];
 }
-header('Content-Type: text/plain');
-$nothing = cost(function () {
-    for ($i = 0; $i < CALLS; $i++) {
-    }
-});
-printf("%-28s %7.0f ns\n", 'an empty loop', $nothing);
-foreach ($loops as $name => $loop) {
-    printf("%-28s %7.0f ns\n", $name, cost($loop) - $nothing);
+header('Content-Type: application/json');
+$loop = $loops[$_GET['operation'] ?? ''] ?? null;
+if ($loop === null) {
+    exit(json_encode(array_keys($loops)));
 }
+$loop(); // What is done first is not like the rest.
+$begin = hrtime(true);
+$loop();
+echo json_encode(['ns' => (hrtime(true) - $begin) / CALLS_NOW]);

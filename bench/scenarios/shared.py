@@ -1,0 +1,123 @@
+#!/usr/bin/python3
+"""What does one operation on shared memory cost: Table, Cache, Counter, published values, APCu's functions?
+
+  bench/scenarios/shared.py [--turns 9] [--calls 50000] [--output DIR]
+
+A server with compat = "apcu", and one with Debian's extension apcu, one worker each. Each operation is done so many
+times in a request, on both servers in turn, turn after turn; a figure is the median of the turns less that of an empty
+loop, with the least and the greatest turn. The limits are those that the product promises.
+"""
+
+import http.client
+import json
+import pathlib
+import statistics
+import sys
+import urllib.parse
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from suite import report, scenario  # noqa: E402: the suite is beside this folder
+
+WORKLOAD = scenario.SCENARIO_APPS / "shared"
+OURS, EXTENSION = "samovar", "extension"
+SERVERS = ((OURS, "Samovar", ("--compat", "apcu")), (EXTENSION, "with the extension", ("-d", "extension=apcu")))
+EMPTY = "an empty loop"
+# Nanoseconds.
+LIMITS = {"Table::get, one column": 500, "Table::get, a row": 500, "Table::set": 500, "Cache::get, 1 KB": 1000,
+          "Counter::incr": 100, "Counter::get": 100, "published, array of 100,000": 100}
+PATIENCE_SECONDS = 60
+
+
+def main():
+    made = scenario.parser(__doc__, rounds=0, connections=1)
+    made.add_argument("--turns", type=scenario.positive, default=9, metavar="N",
+                      help="of all operations on both servers: %(default)s")
+    made.add_argument("--calls", type=scenario.positive, default=50_000, metavar="N", help="in a request: %(default)s")
+    made.set_defaults(workers=1)
+    scenario.run("shared", made.parse_args(), measure_all, table)
+
+
+def measure_all(lab, results):
+    found = scenario.workload(WORKLOAD)
+    scenario.need_packages(found)
+    contestants = {}
+    try:
+        for key, title, arguments in SERVERS:
+            results[key] = {"title": title, "error": None, "operations": {}}
+            kind = scenario.samovar(key, title, "script", "--whole-scripts", "--shared-bytes-max", "256M", *arguments)
+            contestants[key] = lab.alone(found, kind)
+            try:
+                contestants[key].start()
+            except scenario.ERRORS as error:
+                scenario.note_error(lab.progress, title, results[key], error)
+        for turn in range(lab.asked.turns):
+            lab.progress.note(f"turn {turn + 1} of {lab.asked.turns}")
+            take_turn(lab, contestants, results)
+    finally:
+        for contestant in contestants.values():
+            contestant.stop()
+
+
+def take_turn(lab, contestants, results):
+    """Each operation once on each server, one right after the other."""
+    going = {key: contestant for key, contestant in contestants.items() if not results[key]["error"]}
+    operations = {key: ask(contestant) for key, contestant in going.items()}
+    for operation in dict.fromkeys(name for names in operations.values() for name in names):
+        for key, contestant in going.items():
+            if operation not in operations[key] or results[key]["error"]:
+                continue
+            try:
+                ns = ask(contestant, operation=operation, calls=lab.asked.calls)["ns"]
+                results[key]["operations"].setdefault(operation, []).append(ns)
+            except (*scenario.ERRORS, http.client.HTTPException) as error:
+                scenario.note_error(lab.progress, results[key]["title"], results[key], error)
+
+
+def ask(contestant, **query):
+    connection = http.client.HTTPConnection(contestant.running.address, timeout=PATIENCE_SECONDS)
+    try:
+        connection.request("GET", f"/?{urllib.parse.urlencode(query)}")
+        answer = connection.getresponse()
+        body = answer.read()
+    finally:
+        connection.close()
+    if answer.status != 200:
+        raise ValueError(f"{query}: {answer.status} {body[:200]!r}")
+    return json.loads(body)
+
+
+# ---- tables ---------------------------------------------------------------------------------------
+
+
+def cost(result, operation):
+    """Nanoseconds of one call: the median, the least, the greatest turn; None where it was not measured."""
+    turns, empty = result["operations"].get(operation), result["operations"].get(EMPTY)
+    if not turns or not empty:
+        return None
+    loop = statistics.median(empty)
+    return [max(0.0, value - loop) for value in (statistics.median(turns), min(turns), max(turns))]
+
+
+def shown(found):
+    return "" if found is None else "{:.3f} ({:.3f}–{:.3f})".format(*(ns / 1000 for ns in found))
+
+
+def table(raw):
+    parts = [scenario.heading(raw, "What an operation on shared memory costs"),
+             f"µs of one call: medians of {raw['settings']['turns']} turns, less an empty loop."]
+    results = raw["results"]
+    parts.extend(f"{result['title']}: {scenario.error_of(result)}" for result in results.values() if result["error"])
+    names = dict.fromkeys(name for result in results.values() for name in result["operations"] if name != EMPTY)
+    lines = []
+    for name in names:
+        ours, limit = cost(results[OURS], name), LIMITS.get(name)
+        verdict = "" if not limit or ours is None or ours[0] <= limit else "**above**"
+        theirs = cost(results[EXTENSION], name) if name.startswith("apcu_") else None
+        lines.append([name, shown(ours), f"{limit / 1000:.1f}" if limit else "", verdict, shown(theirs)])
+    parts.append(report.table(["operation", "µs (min–max)", "limit", "", "the extension's"], lines))
+    return "\n\n".join(parts)
+
+
+if __name__ == "__main__":
+    main()
