@@ -134,10 +134,21 @@ fn what_php_fpm_says_is_in_the_log() {
 #[test]
 fn one_that_is_not_there_is_told_of() {
     let root = site();
-    let server = server(root.path(), "unix:/nowhere/fpm.sock").start();
+    let start = server(root.path(), "unix:/nowhere/fpm.sock");
+    let server = start.args(["--admin", "127.0.0.1:0"]).start();
     let answer = server.get("/old/");
     assert_eq!((answer.status, trouble(&server, "unreachable")), (502, 1));
     server.wait_for_log("php-fpm did not answer: it cannot be reached");
     assert!(server.log().contains("upstream=unix:/nowhere/fpm.sock"), "{}", server.log());
     assert_eq!(server.get("/").text(), "new /");
+    let admin = server.status()["admin"][0].as_str().and_then(|text| text.parse().ok());
+    let metrics = Client::connect(admin.expect("an address")).get("/metrics").text();
+    for sample in [
+        "samovar_fastcgi_passes_total 1",
+        "samovar_fastcgi_passes_open 0",
+        "samovar_fastcgi_pass_troubles_total{reason=\"unreachable\"} 1",
+        "samovar_fastcgi_pass_troubles_total{reason=\"closed\"} 0",
+    ] {
+        assert!(metrics.lines().any(|line| line == sample), "{sample}: {metrics}");
+    }
 }

@@ -1,0 +1,89 @@
+//! What the fuzz targets ask of FastCGI's records, asked of streams that are nearly right: in every run, without a
+//! compiler of its own.
+
+use proptest::prelude::*;
+use samovar_front::{fastcgi_answer_bytes_in, fastcgi_requests_in};
+
+/// A record has at least so many bytes, and a request at least three of them.
+const REQUEST_BYTES_MIN: usize = 24;
+
+fn content() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..64),
+        Just(vec![]),
+        // BEGIN and END as they should be.
+        (any::<u8>(), any::<u8>()).prop_map(|(a, b)| vec![0, 1, a & 1, 0, b & 3, 0, 0, 0]),
+        // Parameters, and an answer's head.
+        Just(b"\x0e\x03REQUEST_METHODGET\x0e\x01CONTENT_LENGTH5\x0b\x02SCRIPT_NAME/a".to_vec()),
+        Just(b"\x0f\x80\0\0\x02SCRIPT_FILENAME/b\x09\0HTTP_HOST".to_vec()),
+        Just(b"Status: 200 OK\r\n\r\nbody".to_vec()),
+        Just(b"X: y\n".to_vec()),
+    ]
+}
+
+fn record() -> impl Strategy<Value = Vec<u8>> {
+    (0..13u8, 0..3u8, content(), 0..9u8).prop_map(|(kind, id, content, padding)| {
+        let [high, low] = u16::try_from(content.len()).expect("short").to_be_bytes();
+        let mut out = vec![1, kind, 0, id, high, low, padding, 0];
+        out.extend_from_slice(&content);
+        out.resize(out.len() + usize::from(padding), 0xee);
+        out
+    })
+}
+
+/// Records in the order of a request, or in none; then some bytes are others.
+fn stream() -> impl Strategy<Value = Vec<u8>> {
+    let request = (0..3u8, content()).prop_map(|(id, params)| {
+        let record = |kind: u8, content: &[u8]| {
+            let [high, low] = u16::try_from(content.len()).expect("short").to_be_bytes();
+            [&[1, kind, 0, id, high, low, 0, 0][..], content].concat()
+        };
+        [
+            record(1, &[0, 1, 1, 0, 0, 0, 0, 0]),
+            record(4, &params),
+            record(4, b""),
+            record(5, b"bytes"),
+            record(5, b""),
+        ]
+        .concat()
+    });
+    let pieces = prop::collection::vec(prop_oneof![record(), request], 0..12);
+    let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
+    (pieces, changes).prop_map(|(pieces, changes)| {
+        let mut bytes = pieces.concat();
+        for (at, byte) in changes {
+            if !bytes.is_empty() {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+        }
+        bytes
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn no_stream_is_more_requests_than_it_has_room_for(bytes in stream()) {
+        prop_assert!(fastcgi_requests_in(&bytes, 64) * REQUEST_BYTES_MIN <= bytes.len());
+    }
+
+    #[test]
+    fn no_stream_is_more_answer_than_it_has_bytes(bytes in stream()) {
+        prop_assert!(fastcgi_answer_bytes_in(&bytes) <= bytes.len());
+    }
+}
+
+#[test]
+fn a_request_and_an_answer_are_understood() {
+    let record = |kind: u8, content: &[u8]| {
+        [&[1, kind, 0, 1, 0, u8::try_from(content.len()).expect("short"), 0, 0][..], content]
+            .concat()
+    };
+    let begin = record(1, &[0, 1, 1, 0, 0, 0, 0, 0]);
+    let request = [begin, record(4, b""), record(5, b"")].concat();
+    assert_eq!(fastcgi_requests_in(&request.repeat(3), 64), 3);
+    let answer = [record(6, b"A: b\r\n\r\nbody"), record(6, b""), record(3, &[0; 8])].concat();
+    assert_eq!(fastcgi_answer_bytes_in(&answer), 4);
+}
