@@ -171,3 +171,28 @@ fn one_change_at_a_time() {
     });
     eventually("the end of all", || (processes(&server) == 0).then_some(()));
 }
+
+#[test]
+fn the_application_does_not_choose_the_binary() {
+    // By itself, and by a program that has left its parents.
+    let php = "<?php
+        $ask = 'upgrade {\"binary\":\"/bin/false\"}';
+        if (isset($_GET['orphan'])) {
+            $code = '$s = stream_socket_client(\"unix://' . $_GET['at'] . '\"); fwrite($s, base64_decode(\"' . base64_encode(\"$ask\n\") . '\")); file_put_contents(\"' . $_GET['orphan'] . '.part\", stream_get_contents($s)); rename(\"' . $_GET['orphan'] . '.part\", \"' . $_GET['orphan'] . '\");';
+            exec('( setsid php -n -r ' . escapeshellarg($code) . ' >/dev/null 2>&1 & ) >/dev/null 2>&1');
+            exit('asked');
+        }
+        $s = stream_socket_client('unix://' . $_GET['at']);
+        fwrite($s, \"$ask\n\");
+        echo stream_get_contents($s);";
+    let server = Server::script(php).workers(1).start();
+    let at = server.control().display().to_string();
+    let refused = "a process of this server may not choose another binary";
+    let text = server.get(&format!("/?at={at}")).text();
+    assert!(text.contains(refused), "{text}");
+    let file = server.folder().join("answer");
+    server.get(&format!("/?at={at}&orphan={}", file.display()));
+    let text = eventually("the orphan's answer", || std::fs::read_to_string(&file).ok());
+    assert!(text.contains(refused), "{text}");
+    server.wait_for_log("wants it to be replaced by another binary");
+}
