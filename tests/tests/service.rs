@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// Debian's user for web servers, and its group.
 const USER: &str = "www-data";
@@ -537,4 +537,40 @@ fn applications_see_what_they_know_of_nginx_and_php_fpm() {
     assert_eq!(own.get("/").text(), "samovar|samovar|Apache/2.4");
     let opcache = Server::script("<?php echo json_encode(opcache_get_status() !== false);");
     assert_eq!(opcache.workers(1).args(["--sapi-name", "other"]).start().get("/").text(), "true");
+}
+
+#[test]
+fn the_log_is_a_file_that_can_be_moved_away() {
+    let start = Server::script("<?php error_log($_GET['say']); echo 'ok';").workers(1);
+    let path = start.folder().join("samovar.log");
+    let server = start.config(&format!("log = '{}'", path.display()));
+    // The line that says where it listens goes there, too.
+    let server = server.start_unheard(Stdio::null());
+    let logged = || std::fs::read_to_string(&path).unwrap_or_default();
+    let wait_for = |text: &str| {
+        eventually(text, || logged().contains(text).then_some(()));
+    };
+    wait_for("samovar: listening on http://");
+    assert_eq!(server.get("/?say=one").text(), "ok");
+    wait_for("one");
+    let moved = path.with_extension("1");
+    std::fs::rename(&path, &moved).expect("our own file");
+    server.ask_to_reopen();
+    // What comes before the signal is heard is in the old file.
+    eventually("a new file", || {
+        assert_eq!(server.get("/?say=two").text(), "ok");
+        path.exists().then_some(())
+    });
+    wait_for("two");
+    assert!(!logged().contains("one"));
+    let server_log = std::fs::read_to_string(&moved).expect("the old file");
+    assert!(server_log.contains("one"), "{server_log}");
+}
+
+#[test]
+fn a_log_that_cannot_be_written_is_told_at_the_start() {
+    let (code, log) = Server::script("<?php").config("log = '/no/such/folder/log'").refuse();
+    assert_eq!(code, Some(1), "{log}");
+    assert!(log.contains("cannot write the log `/no/such/folder/log`: "), "{log}");
+    assert!(log.contains("hint: its folder must exist"), "{log}");
 }

@@ -5,7 +5,7 @@
 
 mod event;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use event::Lines;
 use samovar_config::{LogFormat, Settings};
 use samovar_log::{Format, Intake, Line, Log, Notice, Target, Trouble};
@@ -57,6 +57,23 @@ impl Logs {
             Format::Text => format!("samovar: {text}\n"),
             Format::Json => own_line(Format::Json, "info", "samovar", text),
         });
+    }
+
+    /// Goes to the file of the settings from now on, if they name one. To be called with the rights that it is opened anew with.
+    pub(crate) fn settle(&self, settings: &Settings) -> Result<()> {
+        let Some(path) = &settings.log else { return Ok(()) };
+        self.log.redirect(Target::File(path.clone())).map_err(|error| {
+            anyhow!(
+                "cannot write the log `{}`: {error}\n\
+                 hint: its folder must exist, and be one that the server's user may write into",
+                path.display()
+            )
+        })
+    }
+
+    /// A file that was moved away is opened again with the next line.
+    pub(crate) fn reopen(&self) {
+        self.log.reopen();
     }
 
     /// Lines that were lost because nobody read them, or could not be written.

@@ -71,7 +71,7 @@ fn serve(
     logs: &Logs,
 ) -> Result<()> {
     let settled = settle(settings, sources, predecessor)?;
-    let opened = bind(&settled, inherited)?;
+    let opened = bind(&settled, inherited, logs)?;
     let started = start(settled, opened, logs)?;
     run_until_drained(started)
 }
@@ -119,7 +119,7 @@ struct Opened {
 }
 
 /// Binds everything, and is root no more.
-fn bind(settled: &Settled, inherited: Option<Vec<Bound>>) -> Result<Opened> {
+fn bind(settled: &Settled, inherited: Option<Vec<Bound>>, logs: &Logs) -> Result<Opened> {
     let Settled { settings, identity, php, predecessor, .. } = settled;
     let before = predecessor.as_ref();
     let tls = Tls::load(settings)?;
@@ -131,6 +131,7 @@ fn bind(settled: &Settled, inherited: Option<Vec<Bound>>) -> Result<Opened> {
         rights::assume(identity, settings, php)?;
         companion::end_with_parent();
     }
+    logs.settle(settings)?;
     binary::recognise(settings, php)?;
     let addresses = listeners.iter().map(ToString::to_string).collect();
     let control = match before.and_then(|before| before.control(settings.control.as_ref())) {

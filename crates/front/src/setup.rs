@@ -146,7 +146,7 @@ fn own_files(settings: &Settings) -> Vec<PathBuf> {
         AccessLog::File(path) => Some(path),
         AccessLog::Off | AccessLog::Stdout => None,
     });
-    let files = [settings.config_file.as_ref(), settings.php_ini.as_ref()];
+    let files = [&settings.config_file, &settings.php_ini, &settings.log].map(Option::as_ref);
     // Profiles and call graphs lie beside the history. SQLite has a log of changes and an index of it beside its file, and what
     // it could not read is put aside.
     let history = settings.insight.store.iter().flat_map(|store| {

@@ -9,8 +9,8 @@ use crate::target::{Out, Target};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Lines are written together up to this size (`PIPE_BUF`): so many bytes stand together in a pipe that others share.
@@ -38,7 +38,11 @@ pub struct Log(Arc<Inner>);
 struct Inner {
     queue: Arc<Queue>,
     reopens: Arc<AtomicBool>,
+    next: Next,
 }
+
+/// Where the writer is to go on, open already.
+type Next = Arc<Mutex<Option<(Target, Out)>>>;
 
 impl Drop for Inner {
     fn drop(&mut self) {
@@ -50,9 +54,11 @@ impl Log {
     /// Opens the target and starts the thread, which is given that name.
     pub fn start(name: &str, target: Target, notice: Notice) -> io::Result<Log> {
         let (queue, reopens) = (Arc::<Queue>::default(), Arc::<AtomicBool>::default());
+        let next = Next::default();
         let mut writer = Writer {
             out: target.open()?,
             target,
+            next: Arc::clone(&next),
             queue: Arc::clone(&queue),
             reopens: Arc::clone(&reopens),
             notice,
@@ -63,7 +69,7 @@ impl Log {
             is_mid_line: false,
         };
         spawn_deaf(name, move || writer.run())?;
-        Ok(Log(Arc::new(Inner { queue, reopens })))
+        Ok(Log(Arc::new(Inner { queue, reopens, next })))
     }
 
     /// Queues whole lines, each with its end. False: they are lost. Never waits.
@@ -79,6 +85,14 @@ impl Log {
     /// Opens a file again, which was moved away, before the next line.
     pub fn reopen(&self) {
         self.0.reopens.store(true, Ordering::Release);
+    }
+
+    /// Goes on elsewhere with the next line, if that can be opened.
+    pub fn redirect(&self, target: Target) -> io::Result<()> {
+        let out = target.open()?;
+        *lock(&self.0.next) = Some((target, out));
+        self.reopen();
+        Ok(())
     }
 
     /// Waits until all is written or lost, and the loss is told, for at most `limit`; false: it is not yet.
@@ -99,9 +113,15 @@ impl io::Write for Log {
     }
 }
 
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    // It is whole whoever has panicked.
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 struct Writer {
     out: Out,
     target: Target,
+    next: Next,
     queue: Arc<Queue>,
     reopens: Arc<AtomicBool>,
     notice: Notice,
@@ -212,6 +232,10 @@ impl Writer {
     }
 
     fn open_again(&mut self) {
+        if let Some((target, out)) = lock(&self.next).take() {
+            (self.target, self.out, self.is_mid_line) = (target, out, false);
+            return;
+        }
         match self.target.open() {
             Ok(out) => (self.out, self.is_mid_line) = (out, false),
             // The old file goes on; the next attempt is the operator's.
@@ -317,6 +341,28 @@ mod tests {
     }
 
     #[test]
+    fn a_log_goes_on_elsewhere_if_it_can() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, other] = ["log", "other"].map(|name| folder.path().join(name));
+        let log = log_to(&path);
+        log.put("one\n");
+        assert!(log.flush(LIMIT));
+        assert!(log.redirect(Target::File(folder.path().join("no/such/log"))).is_err());
+        log.put("two\n");
+        assert!(log.flush(LIMIT));
+        log.redirect(Target::File(other.clone())).unwrap();
+        log.put("three\n");
+        assert!(log.flush(LIMIT));
+        // And is opened anew there.
+        std::fs::remove_file(&other).unwrap();
+        log.reopen();
+        log.put("four\n");
+        assert!(log.flush(LIMIT));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\ntwo\n");
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "four\n");
+    }
+
+    #[test]
     fn what_a_full_disk_takes_is_counted_and_told() {
         let (told, hear) = std::sync::mpsc::channel();
         let notice =
@@ -361,6 +407,7 @@ mod tests {
         let mut writer = Writer {
             out: target.open().unwrap(),
             target,
+            next: Next::default(),
             queue,
             reopens: Arc::default(),
             notice: Notice::Elsewhere(Box::new(|_| ())),

@@ -100,8 +100,11 @@ fn one_request_cannot_take_the_machine() {
 #[test]
 fn no_program_gets_other_rights() {
     let script = "<?php echo shell_exec('grep NoNewPrivs /proc/self/status');";
-    for (flag, expected) in [("--no-new-privileges=true", "1"), ("--no-new-privileges=false", "0")]
-    {
+    for (flag, expected) in [
+        ("--workers=1", "1"),
+        ("--no-new-privileges=true", "1"),
+        ("--no-new-privileges=false", "0"),
+    ] {
         let server = Server::script(script).workers(1).args([flag]).start();
         let text = server.get("/").text();
         assert_eq!(text.split_whitespace().last(), Some(expected), "{flag}");

@@ -18,8 +18,9 @@ fn page(server: &Server) -> PathBuf {
 }
 
 /// The old one goes on, says why, and nothing is left of the attempt.
-fn refuses(server: &Server, args: [&str; 2], words: &[&str]) {
+fn refuses(server: &Server, had: &Belongings, args: [&str; 2], words: &[&str]) {
     let (pid, before) = (server.pid(), Belongings::of(server));
+    let before = Belongings { descriptors: had.descriptors, ..before };
     let args = &args[..if args[0].is_empty() { 0 } else { 2 }];
     let why = match args {
         [flag, value] => server.upgrade([*flag, *value]),
@@ -39,33 +40,37 @@ fn refuses(server: &Server, args: [&str; 2], words: &[&str]) {
 #[test]
 fn binaries_that_are_none() {
     let server = Server::script(SCRIPT).workers(1).config("[timeouts]\nboot = '1s'").start();
+    let had = Belongings::of(&server);
     let folder = server.folder().display().to_string();
     refuses(
         &server,
+        &had,
         ["--binary", "/no/such/samovar"],
         &["cannot start `/no/such/samovar`", "No such file"],
     );
     let bare = program(&server, "bare", "#!/bin/sh\n", 0o644);
-    refuses(&server, ["--binary", &bare], &["cannot start", "ermission denied"]);
+    refuses(&server, &had, ["--binary", &bare], &["cannot start", "ermission denied"]);
     let fails = program(&server, "fails", "#!/bin/sh\necho 'no tea today' >&2\nexit 7\n", 0o755);
     refuses(
         &server,
+        &had,
         ["--binary", &fails],
         &["exited with status 7", "its last words: no tea today"],
     );
     let crashes = program(&server, "crashes", "#!/bin/sh\nkill -SEGV $$\n", 0o755);
-    refuses(&server, ["--binary", &crashes], &["was killed by signal 11"]);
+    refuses(&server, &had, ["--binary", &crashes], &["was killed by signal 11"]);
     let hangs = program(&server, "hangs", "#!/bin/sh\nexec sleep 1000\n", 0o755);
-    refuses(&server, ["--binary", &hangs], &["has not said that it is a server", "hint: "]);
+    refuses(&server, &had, ["--binary", &hangs], &["has not said that it is a server", "hint: "]);
     // A program that talks for ever and never comes to the point.
     let babbles = program(&server, "babbles", "#!/bin/sh\nexec yes babble >&2\n", 0o755);
-    refuses(&server, ["--binary", &babbles], &["has not said that it is a server", "babble"]);
+    refuses(&server, &had, ["--binary", &babbles], &["has not said that it is a server", "babble"]);
     assert!(samovar_testkit::processes_naming(format!("{folder}/hangs").as_ref()).is_empty());
 }
 
 #[test]
 fn settings_and_applications_that_do_not_do() {
     let server = Server::script(CHECKPOINT).workers(1).start();
+    let had = Belongings::of(&server);
     let settings = server.folder().join("samovar.toml");
     let as_it_was = std::fs::read_to_string(&settings).expect("its settings");
     for (text, words) in [
@@ -77,7 +82,7 @@ fn settings_and_applications_that_do_not_do() {
         ("php_ini = '/no/such/php.ini'", &["php.ini"][..]),
     ] {
         std::fs::write(&settings, text).expect("our own file");
-        refuses(&server, ["", ""], words);
+        refuses(&server, &had, ["", ""], words);
     }
     std::fs::write(&settings, &as_it_was).expect("our own file");
     let script = std::fs::read_to_string(page(&server)).expect("the page");
@@ -165,4 +170,29 @@ fn one_change_at_a_time() {
         assert!(why.contains("the server is stopping") || why.contains("did not answer"), "{why}");
     });
     eventually("the end of all", || (processes(&server) == 0).then_some(()));
+}
+
+#[test]
+fn the_application_does_not_choose_the_binary() {
+    // By itself, and by a program that has left its parents.
+    let php = "<?php
+        $ask = 'upgrade {\"binary\":\"/bin/false\"}';
+        if (isset($_GET['orphan'])) {
+            $code = '$s = stream_socket_client(\"unix://' . $_GET['at'] . '\"); fwrite($s, base64_decode(\"' . base64_encode(\"$ask\n\") . '\")); file_put_contents(\"' . $_GET['orphan'] . '.part\", stream_get_contents($s)); rename(\"' . $_GET['orphan'] . '.part\", \"' . $_GET['orphan'] . '\");';
+            exec('( setsid php -n -r ' . escapeshellarg($code) . ' >/dev/null 2>&1 & ) >/dev/null 2>&1');
+            exit('asked');
+        }
+        $s = stream_socket_client('unix://' . $_GET['at']);
+        fwrite($s, \"$ask\n\");
+        echo stream_get_contents($s);";
+    let server = Server::script(php).workers(1).start();
+    let at = server.control().display().to_string();
+    let refused = "a process of this server may not choose another binary";
+    let text = server.get(&format!("/?at={at}")).text();
+    assert!(text.contains(refused), "{text}");
+    let file = server.folder().join("answer");
+    server.get(&format!("/?at={at}&orphan={}", file.display()));
+    let text = eventually("the orphan's answer", || std::fs::read_to_string(&file).ok());
+    assert!(text.contains(refused), "{text}");
+    server.wait_for_log("wants it to be replaced by another binary");
 }

@@ -70,7 +70,7 @@ Examples:
       Behind a load balancer, with a log line for each request on stdout.
 
 SIGTERM and SIGINT, like samovar stop, let requests in flight finish (--drain-timeout). SIGUSR2 is
-samovar reload, SIGRTMIN is samovar upgrade, SIGUSR1 opens the access log again.
+samovar reload, SIGRTMIN is samovar upgrade, SIGUSR1 opens the logs again.
 Exit codes: 0 stopped as asked, 1 failed, 2 wrong flags or settings.";
 
 /// The argument of a setting. Defaults are not clap's: they come in where the sources meet.

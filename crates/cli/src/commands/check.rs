@@ -257,7 +257,7 @@ fn look_at_root(settings: &Settings, found: &mut Report) {
     }
 }
 
-/// What is written of requests.
+/// What is written of the server and of requests.
 fn look_at_logs(settings: &Settings, found: &mut Report) {
     let file = |log: &AccessLog| match log {
         AccessLog::File(path) => Some(path.clone()),
@@ -265,6 +265,7 @@ fn look_at_logs(settings: &Settings, found: &mut Report) {
     };
     let insight = &settings.insight;
     for (what, path) in [
+        ("log", settings.log.clone()),
         ("access log", file(&settings.access_log)),
         ("slow log", file(&insight.slow_log)),
         ("history", insight.store.clone()),

@@ -1,7 +1,9 @@
 //! The server's end of the control socket: a request in, an answer out. Nothing here waits.
 
+use super::peer;
 use super::report::{StatusSources, figures, status};
 use super::waker::Waker;
+use crate::handover::predecessor::Predecessor;
 use crate::service::ServiceState;
 use anyhow::Result;
 use samovar_supervisor::Command;
@@ -80,7 +82,8 @@ impl Server {
         Ok(Server { sources, state, reloads, begin_upgrade, waker })
     }
 
-    pub(super) fn answer(&self, line: &str) -> Reply {
+    /// `process`: who asks.
+    pub(super) fn answer(&self, line: &str, process: Option<i32>) -> Reply {
         Reply::Now(match line.parse() {
             Ok(Request::Status) => line_of(&status(&self.sources)),
             Ok(Request::Figures) => line_of(&figures(&self.sources)),
@@ -98,6 +101,16 @@ impl Server {
                 // Its thread lives as long as this one; without it, the answer is that the server has ended.
                 let _ = self.reloads.send((options, tell));
                 return Reply::WhenReloaded(told);
+            }
+            Ok(Request::Upgrade(options))
+                if options.binary.is_some() && self.is_own_process(process) =>
+            {
+                tracing::warn!(pid = process, "a process of this server wants it to be replaced by another binary");
+                line_of(&UpgradeAnswer::refused(
+                    "a process of this server may not choose another binary\n\
+                     hint: `samovar upgrade --binary` is for a shell, not for a script that the server runs"
+                        .to_owned(),
+                ))
             }
             Ok(Request::Upgrade(options)) => {
                 let (tell, told) = channel();
@@ -130,6 +143,14 @@ impl Server {
                         .to_owned(),
             }),
         })
+    }
+
+    /// Whether it is a worker, or was started by one: the listeners are not the application's.
+    fn is_own_process(&self, process: Option<i32>) -> bool {
+        let own = i32::try_from(std::process::id()).ok();
+        let before = self.sources.predecessor.as_ref().and_then(Predecessor::pid);
+        let servers: Vec<i32> = own.into_iter().chain(before).collect();
+        peer::descends(process, &servers)
     }
 
     /// The profiles' own thread answers: it may wait for a disk.

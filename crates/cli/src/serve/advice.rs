@@ -1,10 +1,36 @@
-//! What a person might have meant by another root.
+//! What a person might have meant by another root, or does not expect of a preset.
 
 use samovar_config::Settings;
 use samovar_front::private;
+use std::os::unix::fs::MetadataExt;
+
+/// Programs behind `sendmail` that put mail into a queue with rights of their own: Postfix's, Exim's, sendmail's.
+const MAILERS: [&str; 3] = ["/usr/sbin/postdrop", "/usr/sbin/exim4", "/usr/sbin/sendmail"];
+
+/// What is surely not meant.
+pub(super) fn advise(settings: &Settings) {
+    advise_on_root(settings);
+    if let Some(mailer) = settings.no_new_privileges.then(|| needing_rights(&MAILERS)).flatten() {
+        tracing::warn!(
+            mailer,
+            "mail() by this program does not work below `no_new_privileges` (hint: send mail by SMTP, or set it to false)"
+        );
+    }
+}
+
+/// The first that is there and runs with other rights than its caller's.
+fn needing_rights<'a>(programs: &[&'a str]) -> Option<&'a str> {
+    let is_raised = |mode: u32| mode & (SETUID | SETGID) != 0;
+    programs.iter().copied().find(|program| {
+        std::fs::metadata(program).is_ok_and(|found| found.is_file() && is_raised(found.mode()))
+    })
+}
+
+const SETUID: u32 = 0o4000;
+const SETGID: u32 = 0o2000;
 
 /// What is served was probably not meant to be.
-pub(super) fn advise(settings: &Settings) {
+fn advise_on_root(settings: &Settings) {
     let root = &settings.root;
     if !private::is_project(root) {
         return;
@@ -21,4 +47,25 @@ pub(super) fn advise(settings: &Settings) {
         "this looks like a project's folder: name its public folder (hint: `samovar serve {}`)",
         folder.display()
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_program_that_needs_its_rights_is_found() {
+        let folder = std::env::temp_dir().join(format!("samovar-mailers-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let paths = ["none", "plain", "raised"].map(|name| folder.join(name));
+        for (path, mode) in paths[1..].iter().zip([0o755, 0o2755]) {
+            std::fs::write(path, "").expect("our own folder");
+            std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("our own file");
+        }
+        let names = paths.each_ref().map(|path| path.to_str().expect("text"));
+        assert_eq!(needing_rights(&names[..2]), None);
+        assert_eq!(needing_rights(&names), Some(names[2]));
+        std::fs::remove_dir_all(&folder).expect("our own folder");
+    }
 }

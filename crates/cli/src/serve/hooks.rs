@@ -100,6 +100,7 @@ impl samovar_supervisor::Hooks for Hooks {
     }
 
     fn reopen_logs(&mut self) {
+        self.logs.reopen();
         self.front.reopen_logs();
         self.slow_log.reopen();
     }

@@ -172,6 +172,8 @@ pub struct Settings {
     pub timeouts: Timeouts,
     /// What all workers share.
     pub shared: SharedMemory,
+    /// The file of the server's own log; absolute. `None`: standard error.
+    pub log: Option<PathBuf>,
     /// Where each request is logged.
     pub access_log: AccessLog,
     /// How each request is logged.

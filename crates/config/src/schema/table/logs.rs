@@ -10,6 +10,28 @@ const PLAIN: Setting = Setting { group: Group::Logs, ..row::PLAIN };
 
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
+        key: "log",
+        flag: "log",
+        value: "FILE",
+        kind: Kind::Text {
+            allowed: "`-` (stderr) or the path of a file",
+            set: |settings, text, base| {
+                settings.log = match text {
+                    "-" => None,
+                    "" => return None,
+                    _ => Some(base.join(text)),
+                };
+                Some(())
+            },
+        },
+        default: Preset::Text("-"),
+        doc: "File that the server's own log, and what its processes print, are appended to; -: stderr",
+        long: "What is wrong at the start, before the addresses are bound, is on stderr in any case. \
+               SIGUSR1 opens the file again, after it was moved away.",
+        on_reload: OnReload::Kept(|old, new| old.log != new.log),
+        ..PLAIN
+    },
+    Setting {
         key: "access_log",
         flag: "access-log",
         value: "FILE",

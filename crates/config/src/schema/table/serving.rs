@@ -117,10 +117,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         bare: true,
         value: "BOOL",
         kind: Kind::Switch(|settings| &mut settings.no_new_privileges),
-        default: Preset::Text("false"),
+        default: Preset::Text("true"),
         doc: "Let no program that PHP starts have other rights than PHP",
         long: "Programs with the bits setuid, setgid or capabilities run without what these give. mail() by a local Postfix \
-               or Exim, sudo and ping need them.",
+               or Exim, sudo and ping need them: set it to false for these. The server says at its start if it finds such a \
+               mail program.",
         ..PLAIN
     },
     Setting {
