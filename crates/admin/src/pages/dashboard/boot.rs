@@ -95,7 +95,7 @@ fn parts(boot: &Boot) -> Markup {
                     th scope="row" { (part.name) }
                     td.number { (human::count(part.count)) }
                     (cells(&part.cost))
-                    td.bars { (bar("c-cpu", part.cost.wall_ns.max(0) as f64, most as f64)) }
+                    td.bars { (bar("c-php", part.cost.wall_ns.max(0) as f64, most as f64)) }
                 }
             } }
         } }
