@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use samovar_front::{fastcgi_answer_bytes_in, fastcgi_requests_in};
 
-/// A record has at least so many bytes, and a request at least three of them.
+/// Two records' headers and what the first of them, BEGIN, has to say.
 const REQUEST_BYTES_MIN: usize = 24;
 
 fn content() -> impl Strategy<Value = Vec<u8>> {

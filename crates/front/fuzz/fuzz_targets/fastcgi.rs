@@ -3,7 +3,7 @@
 
 use samovar_front::fastcgi_requests_in;
 
-/// A record has at least so many bytes, and a request at least two of them.
+/// Two records' headers and what the first of them, BEGIN, has to say.
 const REQUEST_BYTES_MIN: usize = 24;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

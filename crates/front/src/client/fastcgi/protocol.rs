@@ -134,7 +134,10 @@ impl Protocol {
     }
 
     fn begin(&mut self, id: u16, content: &[u8]) -> Result<Step, Hostile> {
-        let &[role_high, role_low, flags, ..] = content else { return Err(Hostile::Short) };
+        // Eight bytes, of which five are reserved; php-fpm takes no fewer either.
+        let &[role_high, role_low, flags, _, _, _, _, _, ..] = content else {
+            return Err(Hostile::Short);
+        };
         let keeps = flags & KEEP_CONNECTION != 0;
         match &self.current {
             Some(current) if current.id == id => Err(Hostile::Order),
@@ -320,6 +323,7 @@ mod tests {
             &[Ok(Step::Nothing), Ok(Step::Request(Some(Bytes::new()))), Err(Hostile::Order)],
         );
         check([record(BEGIN_REQUEST, 1, b"\0\x01")], &[Err(Hostile::Short)]);
+        check([record(BEGIN_REQUEST, 1, b"\0\x01\x01\0\0\0\0")], &[Err(Hostile::Short)]);
     }
 
     #[test]
