@@ -96,6 +96,7 @@ fn again_and_again(start: Start, rounds: usize) {
     let server = start.workers(2).start();
     server.upgrade([]).expect("the first");
     server.wait_for_predecessor();
+    assert_eq!(server.get("/").text(), "page GET");
     let before = Belongings::of(&server);
     let load = Load::start(&server);
     let mut pids = vec![server.pid()];
