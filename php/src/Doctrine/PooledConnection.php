@@ -10,7 +10,6 @@ use Doctrine\DBAL\Driver\Result;
 use Doctrine\DBAL\Driver\ServerInfoAwareConnection;
 use Doctrine\DBAL\Driver\Statement;
 use Doctrine\DBAL\ParameterType;
-use Samovar\Task;
 
 /** What Doctrine has for a connection: each statement goes to one of the pool's, all of a transaction to the same. */
 final class PooledConnection implements ServerInfoAwareConnection
@@ -193,10 +192,8 @@ final class PooledConnection implements ServerInfoAwareConnection
             if ($task === $this->task()) {
                 return $transaction->connection();
             }
-            $isOver = $task instanceof Task && $task->isDone() || $task instanceof \Fiber && $task->isTerminated();
-            if (!$isOver) {
-                throw new Refused('Another task has a transaction on this Doctrine connection, which has one for all. '
-                    . 'Give each task that begins one its own: Samovar\Runtime\Doctrine\another($connection)');
+            if (!Asker::isOver($task)) {
+                throw Refused::anothersTransaction();
             }
             unset($this->transactions[$task]);
         }
@@ -204,9 +201,8 @@ final class PooledConnection implements ServerInfoAwareConnection
         return null;
     }
 
-    /** Who asks: a fiber of an event loop is by itself, as a task is. */
     private function task(): object
     {
-        return \Fiber::getCurrent() ?? Task::current() ?? $this;
+        return Asker::now() ?? $this;
     }
 }

@@ -6,11 +6,14 @@ namespace Samovar\Runtime\Tests\Doctrine;
 
 use Doctrine\DBAL\Configuration;
 use Doctrine\DBAL\Connection;
+use Doctrine\DBAL\ConnectionException;
 use Doctrine\DBAL\DriverManager;
 use Doctrine\DBAL\Exception\DriverException;
 use Doctrine\DBAL\Exception\UniqueConstraintViolationException;
 use PHPUnit\Framework\TestCase;
 use Samovar\Runtime\Doctrine\PoolMiddleware;
+use Samovar\Runtime\Doctrine\Refused;
+use Samovar\Runtime\Doctrine\TaskConnection;
 
 use function Samovar\Runtime\Doctrine\another;
 
@@ -134,6 +137,55 @@ final class PoolTest extends TestCase
         }
         self::assertEquals(1, $this->connection->fetchOne('SELECT count(*) FROM cups'));
         self::assertSame(0, $this->stat('used'));
+    }
+
+    public function testATransactionIsItsTasks(): void
+    {
+        $connection = $this->connect(['wrapperClass' => TaskConnection::class]);
+        $insert = static fn (string $name): int => $connection->insert('cups', ['name' => $name]);
+        $count = fn (): mixed => $this->connection->fetchOne('SELECT COUNT(*) FROM cups');
+        $task = new \Fiber(static function () use ($connection, $insert): void {
+            $connection->transactional(static function () use ($connection, $insert): void {
+                $insert('ada');
+                $connection->transactional(static fn (): int => $insert('bob'));
+                \Fiber::suspend();
+            });
+        });
+        $task->start();
+        foreach (['beginTransaction', 'commit', 'rollBack'] as $does) {
+            try {
+                $connection->$does();
+                self::fail("$does() of another task's transaction");
+            } catch (Refused $refused) {
+                self::assertStringContainsString('another($connection)', $refused->getMessage());
+            }
+        }
+        self::assertEquals(0, $count());
+        $task->resume();
+        self::assertEquals(2, $count());
+        $connection->transactional(static fn (): int => $insert('eve'));
+        self::assertEquals(3, $count());
+    }
+
+    public function testWhoEndsWithinATransactionLeavesNoneToTheNext(): void
+    {
+        $connection = $this->connect(['wrapperClass' => TaskConnection::class]);
+        $task = new \Fiber(static function () use ($connection): void {
+            $connection->beginTransaction();
+            $connection->insert('cups', ['name' => 'ada']);
+        });
+        $task->start();
+        try {
+            $connection->commit();
+            self::fail('there is none');
+        } catch (ConnectionException $none) {
+            self::assertStringContainsString('no active transaction', $none->getMessage());
+        }
+        $connection->beginTransaction();
+        $connection->insert('cups', ['name' => 'bob']);
+        self::assertSame(1, $connection->getTransactionNestingLevel());
+        $connection->rollBack();
+        self::assertEquals(0, $connection->fetchOne('SELECT COUNT(*) FROM cups'));
     }
 
     public function testAConnectionThatIsForgottenInATransactionIsRolledBack(): void
