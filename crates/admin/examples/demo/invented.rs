@@ -26,6 +26,8 @@ const MS: u64 = 1_000_000;
 /// A day.
 pub(crate) const MINUTES: u64 = 24 * 60;
 const PER_SECOND: u64 = 9;
+const DAY_S: u64 = 86_400;
+const AFTERNOON_S: u64 = 15 * 3_600;
 const LIMITS: Limits = Limits { routes_max: 100, slow_ns: 1_000 * MS };
 
 /// (route, path, share of requests, CPU ms, PostgreSQL ms, other wait, its ms).
@@ -151,10 +153,12 @@ impl Shop {
     }
 }
 
-/// What comes in, of at most `requests`: more by day than by night.
+/// What comes in, of at most `requests`: more by day than by night. It is always three in the afternoon: what the pages show does
+/// not depend on when they are looked at.
 fn requests_of(dice: &mut (Dice, u64), at: u64, requests: u64) -> Batch {
     let mut batch = Batch::default();
-    let hour = (at % 86_400) as f64 / 86_400.0 * std::f64::consts::TAU;
+    let age = samovar_insight::now().saturating_sub(at) % DAY_S;
+    let hour = ((AFTERNOON_S + DAY_S - age) % DAY_S) as f64 / DAY_S as f64 * std::f64::consts::TAU;
     let load = 0.6 - 0.4 * hour.cos();
     let all = (requests as f64 * load * (0.7 + 0.6 * dice.0.roll())).round() as u64;
     for _ in 0..all {
@@ -203,7 +207,8 @@ fn request(dice: &mut Dice, n: u64, at: u64, batch: &mut Batch) {
     let other_ns = ms(*more, dice);
     let stalls = if dice.roll() > 0.9985 { 1_400 * MS } else { 0 };
     let queue_ns = if dice.roll() > 0.9 { ms(2.0, dice) } else { 20_000 + cpu_ns / 300 };
-    let has_failed = dice.roll() > 0.9985;
+    // None of the last minutes, or it might not be well.
+    let has_failed = dice.roll() > 0.9985 && at + 3 * 60 < now;
     let rollback_ns = 90_000 + cpu_ns / 90;
     let run_ns = cpu_ns + database_ns + other_ns + stalls + MS / 3;
     let mut report = Vec::new();
