@@ -7,8 +7,10 @@ namespace Samovar\Runtime\Doctrine;
 use Doctrine\DBAL\Connection;
 
 /**
- * A Doctrine connection whose transaction is the task's that has begun it (the parameter `wrapperClass`; `wrapper_class` in
- * Symfony). Doctrine counts the levels of one transaction, whoever begins them: another task's commit() would only count one
+ * A Doctrine connection whose transaction is the task's that has begun it: the parameter `wrapperClass`, in Symfony
+ * `wrapper_class`.
+ *
+ * Doctrine counts the levels of one transaction, whoever begins them: another task's commit() would only count one
  * down, say that all is well, and write nothing. Here it is refused.
  */
 final class TaskConnection extends Connection
