@@ -15,6 +15,7 @@
 //! | `sealed.rs` | how graphs and loads come |
 
 pub mod calls;
+mod fields;
 pub mod loads;
 mod profiles;
 mod question;

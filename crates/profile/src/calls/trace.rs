@@ -1,6 +1,8 @@
 //! One request's call graph as its worker has written it (`crates/worker/csrc/graph/report.c`). A worker may have been
 //! taken over by what it runs: whatever it writes is a graph within limits, or none.
 
+use crate::fields::{self, Fields};
+
 /// Lines of one graph: more than a worker's tables have.
 const LINES_MAX: usize = 64 * 1_024;
 /// Longest name or file that is kept, bytes.
@@ -50,26 +52,13 @@ pub(super) struct Trace {
     pub(super) edges: Vec<TracedEdge>,
 }
 
-/// Numbers of a line, one after the other.
-struct Fields<'a>(std::str::Split<'a, char>);
-
-impl<'a> Fields<'a> {
-    fn text(&mut self) -> Option<&'a str> {
-        self.0.next()
-    }
-
-    fn number<T: std::str::FromStr>(&mut self) -> Option<T> {
-        self.0.next()?.parse().ok()
-    }
-
-    fn cost(&mut self) -> Option<Cost> {
-        let (calls, wall) = (self.number()?, self.number()?);
-        Some(Cost { calls, wall, cpu: self.number()?, mem: self.number()? })
-    }
+fn cost(fields: &mut Fields<'_>) -> Option<Cost> {
+    let (calls, wall) = (fields.number()?, fields.number()?);
+    Some(Cost { calls, wall, cpu: fields.number()?, mem: fields.number()? })
 }
 
 fn cut(text: &str) -> String {
-    text[..text.floor_char_boundary(TEXT_BYTES_MAX)].to_owned()
+    fields::cut(text, TEXT_BYTES_MAX)
 }
 
 impl Trace {
@@ -96,7 +85,7 @@ impl Trace {
     }
 
     fn take(&mut self, line: &str) -> Option<()> {
-        let mut fields = Fields(line.split('\t'));
+        let mut fields = Fields::of(line);
         match fields.text()? {
             "q" => {
                 let (_id, _method) = (fields.text()?, fields.text()?);
@@ -118,7 +107,7 @@ impl Trace {
             "f" => self.functions.push(function(&mut fields)?),
             "e" => {
                 let (caller, callee) = (fields.number()?, fields.number()?);
-                self.edges.push(TracedEdge { caller, callee, cost: fields.cost()? });
+                self.edges.push(TracedEdge { caller, callee, cost: cost(&mut fields)? });
             }
             // What later versions may say beside that.
             _ => {}

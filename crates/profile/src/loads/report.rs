@@ -1,6 +1,7 @@
 //! What a process has loaded as it has written it (`crates/worker/csrc/loads/report.c`). Whatever somebody writes there is a tree
 //! within limits, or nothing.
 
+use crate::fields::{self, Fields};
 use serde::{Deserialize, Serialize};
 use std::ops::{AddAssign, Sub};
 
@@ -106,23 +107,11 @@ pub(super) struct Report {
 }
 
 fn cut(text: &str) -> String {
-    text[..text.floor_char_boundary(TEXT_BYTES_MAX)].to_owned()
+    fields::cut(text, TEXT_BYTES_MAX)
 }
 
-struct Fields<'a>(std::str::Split<'a, char>);
-
-impl<'a> Fields<'a> {
-    fn text(&mut self) -> Option<&'a str> {
-        self.0.next()
-    }
-
-    fn number<T: std::str::FromStr>(&mut self) -> Option<T> {
-        self.0.next()?.parse().ok()
-    }
-
-    fn cost(&mut self) -> Option<Cost> {
-        Some(Cost { wall_ns: self.number()?, cpu_ns: self.number()?, bytes: self.number()? })
-    }
+fn cost(fields: &mut Fields<'_>) -> Option<Cost> {
+    Some(Cost { wall_ns: fields.number()?, cpu_ns: fields.number()?, bytes: fields.number()? })
 }
 
 impl Report {
@@ -144,7 +133,7 @@ impl Report {
     }
 
     fn take(&mut self, line: &str) -> Option<()> {
-        let mut fields = Fields(line.split('\t'));
+        let mut fields = Fields::of(line);
         match fields.text()? {
             "k" => {
                 self.of = match fields.text()? {
@@ -218,7 +207,7 @@ fn load(fields: &mut Fields<'_>, at: usize) -> Option<Load> {
         return None;
     }
     let flags: u8 = fields.number()?;
-    let (all, compiling) = (fields.cost()?, fields.cost()?);
+    let (all, compiling) = (cost(fields)?, cost(fields)?);
     let line = fields.number()?;
     let (place, name) = (cut(fields.text()?), cut(fields.text()?));
     let (was_compiled, is_once) = (flags & 1 != 0, flags & 2 != 0);

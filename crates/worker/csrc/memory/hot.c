@@ -18,14 +18,10 @@
 #include "leave.h"
 #include "memory/copy.h"
 #include "memory/heap.h"
-#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 enum {
     /* A page is compared at each fifth rollback: a prime, or half of the pages would be compared
