@@ -26,7 +26,7 @@ import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from suite import control, figures, launch, report, scenario  # noqa: E402: the suite is beside this folder
+from suite import control, launch, report, scenario  # noqa: E402: the suite is beside this folder
 
 WORKLOADS = ("hello", "symfony")
 MODELS = ("resident", "checkpoint", "fpm")
@@ -226,19 +226,9 @@ def line(record, key, server, off):
     found = scenario.measured(record, key)
     if found is None:
         return [server["title"], scenario.error_of(server), *[""] * 7]
-    return [server["title"], report.with_spread(found["cpu_us"]), times(server, off, "cpu_us"),
-            *scenario.latencies(found), times(server, off, "p99"), scenario.rate(found),
+    return [server["title"], report.with_spread(found["cpu_us"]), scenario.times(server, off, "cpu_us"),
+            *scenario.latencies(found), scenario.times(server, off, "p99"), scenario.rate(found),
             report.mebibytes(server.get("memory_kib")), scenario.faults(found)]
-
-
-def times(server, off, name):
-    """The median of the rounds' own ratios, and the least and the greatest."""
-    mine, theirs = ([figures.place(turn, figures.PLACES[name]) for turn in figures.rounds_of(of, "closed")]
-                    for of in (server, off))
-    ratios = sorted(one / other for one, other in zip(mine, theirs) if one and other)
-    if not ratios:
-        return ""
-    return f"{ratios[len(ratios) // 2]:.2f} ({ratios[0]:.2f}–{ratios[-1]:.2f})"
 
 
 if __name__ == "__main__":

@@ -172,11 +172,12 @@ def need_packages(found):
         sys.exit(f"{found.name}: Debian packages are missing\nhint: apt-get install {' '.join(missing)}")
 
 
-def samovar(key, title, entry, *arguments, environment=None):
-    """Samovar with that entry, further arguments and further variables."""
+def samovar(key, title, entry, *arguments, environment=None, binary=None):
+    """Samovar with that entry, further arguments and further variables; binary: another build of it."""
     def launch(site):
         made = servers.samovar_launch(site)
-        return dataclasses.replace(made, commands=((*made.commands[0], *arguments),),
+        program, *others = made.commands[0]
+        return dataclasses.replace(made, commands=((binary or program, *others, *arguments),),
                                    environment={**made.environment, **(environment or {})})
     return servers.Kind(key, title, entry, "samovar", "make build", "here", launch)
 
@@ -209,6 +210,16 @@ def gain(found, base, name="rate"):
     ours, theirs = figures.middle(found, name), figures.middle(base, name)
     quotient = figures.ratio(ours, theirs) if name == "rate" else figures.ratio(theirs, ours)
     return None if quotient is None else quotient - 1
+
+
+def times(server, base, name):
+    """The median of the rounds' own ratios, and the least and the greatest."""
+    mine, theirs = ([figures.place(turn, figures.PLACES[name]) for turn in figures.rounds_of(of, "closed")]
+                    for of in (server, base))
+    ratios = sorted(one / other for one, other in zip(mine, theirs) if one and other)
+    if not ratios:
+        return ""
+    return f"{ratios[len(ratios) // 2]:.2f} ({ratios[0]:.2f}–{ratios[-1]:.2f})"
 
 
 def percent(value):
