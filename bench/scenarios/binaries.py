@@ -18,7 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from suite import report, scenario, servers  # noqa: E402: the suite is beside this folder
 
 WORKLOADS = ("hello", "echo", "bootstrap", "symfony")
-MODELS = ("native", "resident", "checkpoint", "script")
+MODELS = ("native", "resident", "checkpoint", "fpm")
 COLUMNS = ["server", "CPU µs/request (min–max)", "CPU × before", "requests/s", "p50 ms", "p99 ms", "p99 × before", "errors"]
 
 

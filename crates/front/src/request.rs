@@ -39,6 +39,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Body;
 use samovar_config::{Role, TraceFrom};
+use std::pin::pin;
 use std::rc::Rc;
 use upload::{Source, Upload};
 
@@ -53,7 +54,7 @@ pub(crate) async fn serve(
     note: Note,
 ) -> Response<AnswerBody> {
     let shared = &connection.shared;
-    let serving = tell(connection, request, note);
+    let serving = pin!(tell(connection, request, note));
     let mut response = mishap::guard(&shared.counters, serving, error_page::sorry).await;
     if shared.draining.get() {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -7,20 +7,19 @@ use crate::runtime::counters::Counters;
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-/// What `serving` comes to, or `sorry` if it panics.
-pub(crate) async fn guard<T>(
+/// What `serving` comes to, or `sorry` if it panics. It is lent: moved here, all its bytes would be copied per request.
+pub(crate) fn guard<T>(
     counters: &Counters,
-    serving: impl Future<Output = T>,
+    mut serving: Pin<&mut impl Future<Output = T>>,
     sorry: impl Fn() -> T,
-) -> T {
-    let mut serving = pin!(serving);
-    poll_fn(|cx| {
+) -> impl Future<Output = T> {
+    poll_fn(move |cx| {
         // Whatever was borrowed is given back while it unwinds; the future is not polled again.
         catch_unwind(AssertUnwindSafe(|| serving.as_mut().poll(cx))).unwrap_or_else(|_| {
             counters.panics.add(1);
@@ -28,7 +27,6 @@ pub(crate) async fn guard<T>(
             Poll::Ready(sorry())
         })
     })
-    .await
 }
 
 /// Says when a task that the front cannot do without has ended by a panic.
