@@ -5,6 +5,8 @@
 mod boots;
 #[path = "faults/clients.rs"]
 mod clients;
+#[path = "faults/daemons.rs"]
+mod daemons;
 #[path = "faults/deadlines.rs"]
 mod deadlines;
 #[path = "faults/deaths.rs"]

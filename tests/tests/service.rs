@@ -574,3 +574,40 @@ fn a_log_that_cannot_be_written_is_told_at_the_start() {
     assert!(log.contains("cannot write the log `/no/such/folder/log`: "), "{log}");
     assert!(log.contains("hint: its folder must exist"), "{log}");
 }
+
+/// The units of deploy/systemd say what the command line understands, and what it needs to hear from systemd.
+#[test]
+fn the_units_that_we_give_away_start_a_server() {
+    let unit = std::fs::read_to_string(workspace().join("deploy/systemd/samovar@.service"));
+    let unit = unit.expect("a unit");
+    let value_of = |key: &str| {
+        let line = unit.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+        line.unwrap_or_else(|| panic!("{key} in {unit}"))
+    };
+    assert_eq!(value_of("Type"), "notify");
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().display();
+    std::fs::write(folder.path().join("index.php"), "<?php echo 'served';").expect("our folder");
+    let settings = format!("root = \"{place}\"\nlisten = \"127.0.0.1:0\"\n");
+    std::fs::write(folder.path().join("shop.toml"), settings).expect("our folder");
+    let arguments = |line: &str, command: &str| -> Vec<String> {
+        let line = line.replace("%i", "shop").replace("/etc/samovar", &place.to_string());
+        let line = line.replace("/run/samovar-shop", &place.to_string());
+        let mut words = line.split(' ').map(str::to_owned);
+        assert_eq!(words.next().as_deref(), Some("/usr/local/bin/samovar"));
+        assert_eq!(words.next().as_deref(), Some(command));
+        words.collect()
+    };
+    let serve = arguments(value_of("ExecStart"), "serve");
+    let root = if is_root() { &["--allow-root"][..] } else { &[] };
+    let check: Vec<_> = ["check"].into_iter().chain(serve.iter().map(String::as_str)).collect();
+    let found = samovar(&[&check, root].concat(), folder.path());
+    assert!(found.status.success(), "{}{}", text(&found.stdout), text(&found.stderr));
+    // Nobody listens there; that it is understood is what matters.
+    let reload = arguments(value_of("ExecReload"), "reload");
+    let reload: Vec<_> = ["reload"].into_iter().chain(reload.iter().map(String::as_str)).collect();
+    let said = text(&samovar(&reload, folder.path()).stderr);
+    assert!(said.contains("cannot reach the server"), "{said}");
+    let socket = std::fs::read_to_string(workspace().join("deploy/systemd/samovar@.socket"));
+    assert!(socket.expect("a unit").contains("Service=samovar@%i.service"));
+}

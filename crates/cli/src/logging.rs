@@ -7,7 +7,8 @@ mod event;
 
 use anyhow::{Context, Result, anyhow};
 use event::Lines;
-use samovar_config::{LogFormat, Settings};
+use samovar_config::{LogFormat, LogTarget, Settings};
+use samovar_front::{log_in_words, log_target_of};
 use samovar_log::{Format, Intake, Line, Log, Notice, Target, Trouble};
 use samovar_supervisor::OUTPUT_TARGET;
 use std::time::{Duration, Instant, SystemTime};
@@ -59,15 +60,24 @@ impl Logs {
         });
     }
 
-    /// Goes to the file of the settings from now on, if they name one. To be called with the rights that it is opened anew with.
+    /// Goes to where the settings say from now on. To be called with the rights that it is opened anew with.
     pub(crate) fn settle(&self, settings: &Settings) -> Result<()> {
-        let Some(path) = &settings.log else { return Ok(()) };
-        self.log.redirect(Target::File(path.clone())).map_err(|error| {
-            anyhow!(
-                "cannot write the log `{}`: {error}\n\
-                 hint: its folder must exist, and be one that the server's user may write into",
-                path.display()
-            )
+        let to = &settings.log;
+        let target = match log_target_of(to, "samovar") {
+            None | Some(Target::Stderr) => return Ok(()),
+            Some(target) => target,
+        };
+        self.log.redirect(target).map_err(|error| {
+            let hint = match to {
+                LogTarget::Syslog { .. } => {
+                    "rsyslog, syslog-ng or systemd-journald must run, and the server's user be allowed to write to its socket"
+                }
+                LogTarget::Journal { .. } => {
+                    "systemd-journald must run; in a container, `log = \"-\"` is what its engine collects"
+                }
+                _ => "its folder must exist, and be one that the server's user may write into",
+            };
+            anyhow!("cannot write the {}: {error}\nhint: {hint}", log_in_words("log", to))
         })
     }
 

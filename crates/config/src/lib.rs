@@ -27,10 +27,11 @@ pub use schema::compression::{Coding, Compression};
 pub use schema::console::ConsoleCommand;
 pub use schema::listener::{Listener, Place, Protocol, Role};
 pub use schema::location::{ErrorPage, Fallback, Location, Redirect};
+pub use schema::log_target::LogTarget;
 pub use schema::notation::duration;
 pub use schema::settings::{
-    AccessLog, AccessLogFormat, ClientCertificates, Compat, EarlyHints, FastCgi, Insight, Limits,
-    LogFormat, LogLevel, Otlp, Profile, Settings, Timeouts, Tls, TlsVersion, TraceFrom, Workers,
+    AccessLogFormat, ClientCertificates, Compat, EarlyHints, FastCgi, Insight, Limits, LogFormat,
+    LogLevel, Otlp, Profile, Settings, Timeouts, Tls, TlsVersion, TraceFrom, Workers,
 };
 pub use schema::table::needs_restart;
 pub use schema::upstream::Upstream;

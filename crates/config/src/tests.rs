@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::schema::binary::PhpBinary;
+use crate::schema::log_target::LogTarget;
 use crate::schema::names;
 use crate::schema::setting::Preset;
-use crate::schema::settings::{AccessLog, Settings};
+use crate::schema::settings::Settings;
 use crate::schema::table::SETTINGS;
 use crate::sources::Sources;
 
@@ -97,7 +98,7 @@ fn defaults() {
     assert!(settings.request_buffering && settings.static_files);
     assert_eq!((settings.php_binary, settings.php_ini, settings.control), (None, None, None));
     assert_eq!((settings.server_name, settings.config_file), (None, None));
-    assert_eq!(settings.access_log, AccessLog::Off);
+    assert_eq!(settings.access_log, LogTarget::Off);
     assert_eq!(settings.access_log_format.word(), "combined");
     assert_eq!((settings.log_level.word(), settings.log_format.word()), ("warn", "text"));
     assert_eq!(settings.temp_dir, Path::new("/tmp"));
@@ -172,7 +173,7 @@ fn every_kind_of_value_from_the_file() {
     assert_eq!(settings.server_name.as_deref(), Some("example.org"));
     assert!(!settings.static_files);
     assert_eq!(settings.php_binary, Some(PhpBinary::Version("8.2".to_owned())));
-    assert_eq!(settings.access_log, AccessLog::Stdout);
+    assert_eq!(settings.access_log, LogTarget::Stdout);
     assert_eq!((settings.access_log_format.word(), settings.log_level.word()), ("json", "debug"));
     assert_eq!((settings.limits.head_bytes_max, settings.limits.body_bytes_max), (4096, 1 << 30));
     assert_eq!(settings.limits.retries_max, 0);
@@ -439,10 +440,10 @@ fn relative_paths_start_at_the_file_or_at_the_working_directory() {
         .with("www/index.php", "");
     let settings = folder.sources().config("etc/samovar.toml").resolve().unwrap();
     assert_eq!(settings.root, folder.path().join("www"));
-    assert_eq!(settings.access_log, AccessLog::File(folder.path().join("etc/access.log")));
+    assert_eq!(settings.access_log, LogTarget::File(folder.path().join("etc/access.log")));
     assert_eq!(settings.control, Some(folder.path().join("etc/c.sock")));
     let settings = sources(&folder, &["--access-log", "a.log"]).resolve().unwrap();
-    assert_eq!(settings.access_log, AccessLog::File(folder.path().join("a.log")));
+    assert_eq!(settings.access_log, LogTarget::File(folder.path().join("a.log")));
 }
 
 #[test]

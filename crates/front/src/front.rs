@@ -97,10 +97,10 @@ impl Front {
 }
 
 fn open_log(settings: &Settings) -> Result<AccessLog, StartError> {
-    use samovar_config::AccessLog as Setting;
-    AccessLog::start(&settings.access_log).map_err(|source| match &settings.access_log {
-        Setting::File(path) => StartError::Log { path: path.clone(), source },
-        Setting::Off | Setting::Stdout => StartError::Io(source),
+    let to = &settings.access_log;
+    AccessLog::start(to).map_err(|source| match to.file().or(to.socket()) {
+        Some(path) => StartError::Log { path: path.to_owned(), source },
+        None => StartError::Io(source),
     })
 }
 

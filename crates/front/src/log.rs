@@ -12,5 +12,6 @@ mod time;
 pub(crate) mod trace;
 
 pub(crate) use access::{AccessLog, Recorder};
+pub use access::{in_words, target_of};
 pub(crate) use entry::RequestLogEntry;
 pub(crate) use line::Client;

@@ -9,7 +9,7 @@ use crate::route::locations::Locations;
 use crate::route::private::Private;
 use crate::route::site::{Elsewhere, Site};
 use crate::route::terms::TermsOfPaths;
-use samovar_config::{AccessLog, Settings};
+use samovar_config::{LogTarget, Settings};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -142,11 +142,9 @@ fn with(path: &Path, end: &str) -> PathBuf {
 
 /// What the server reads and writes itself, and serves to nobody.
 fn own_files(settings: &Settings) -> Vec<PathBuf> {
-    let logs = [&settings.access_log, &settings.insight.slow_log].map(|log| match log {
-        AccessLog::File(path) => Some(path),
-        AccessLog::Off | AccessLog::Stdout => None,
-    });
-    let files = [&settings.config_file, &settings.php_ini, &settings.log].map(Option::as_ref);
+    let logs =
+        [&settings.log, &settings.access_log, &settings.insight.slow_log].map(LogTarget::file);
+    let files = [&settings.config_file, &settings.php_ini].map(Option::as_deref);
     // Profiles and call graphs lie beside the history. SQLite has a log of changes and an index of it beside its file, and what
     // it could not read is put aside.
     let history = settings.insight.store.iter().flat_map(|store| {
@@ -160,5 +158,5 @@ fn own_files(settings: &Settings) -> Vec<PathBuf> {
         ];
         beside.chain(aside).collect::<Vec<_>>()
     });
-    files.into_iter().chain(logs).flatten().cloned().chain(history).collect()
+    files.into_iter().chain(logs).flatten().map(Path::to_path_buf).chain(history).collect()
 }

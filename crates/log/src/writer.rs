@@ -4,10 +4,12 @@
 //! next ones are tried again.
 
 use crate::queue::{Batch, Queue, Trouble, Work, count_lines};
+use crate::record::records;
 use crate::signals::spawn_deaf;
-use crate::target::{Out, Target};
+use crate::target::{Kind, Out, Target};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::net::SendFlags;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -194,10 +196,12 @@ impl Writer {
     fn write_batches(&mut self, batches: &[Batch]) {
         let mut rest = batches;
         while !rest.is_empty() {
+            // What one has said stays apart from what others have.
+            let bytes_max = if self.out.kind == Kind::Daemon { 0 } else { WRITE_BYTES_MAX };
             let mut text = Vec::with_capacity(WRITE_BYTES_MAX);
             let mut count = 0;
             for batch in rest {
-                if count > 0 && text.len() + batch.text.len() > WRITE_BYTES_MAX {
+                if count > 0 && text.len() + batch.text.len() > bytes_max {
                     break;
                 }
                 text.extend_from_slice(&batch.text);
@@ -217,6 +221,9 @@ impl Writer {
         if self.reopens.swap(false, Ordering::AcqRel) {
             self.open_again();
         }
+        if self.out.kind == Kind::Daemon {
+            return self.tell_daemon(lines);
+        }
         if self.is_mid_line {
             self.write_all(b"\n").map_err(|_| count_lines(lines))?;
             self.is_mid_line = false;
@@ -229,6 +236,51 @@ impl Writer {
             self.is_mid_line = lines[written - 1] != b'\n';
         }
         result
+    }
+
+    /// The error is how many lines it does not know.
+    fn tell_daemon(&mut self, lines: &[u8]) -> Result<(), u64> {
+        let Target::Daemon(daemon) = self.target.clone() else { return Err(count_lines(lines)) };
+        let mut lost = 0;
+        for record in records(lines) {
+            let is_told = daemon.datagrams(record).all(|datagram| self.send(&datagram));
+            if !is_told {
+                lost += 1 + count_lines(record);
+            }
+        }
+        if lost > 0 { Err(lost) } else { Ok(()) }
+    }
+
+    /// Waits for as long as it takes. A daemon that was started anew has another socket under the same name.
+    fn send(&mut self, datagram: &[u8]) -> bool {
+        let mut was_opened = false;
+        loop {
+            match rustix::net::send(&self.out.fd, datagram, SendFlags::NOSIGNAL) {
+                Ok(_) => return true,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    if !self.wait_for_room() {
+                        return false;
+                    }
+                }
+                Err(Errno::CONNREFUSED | Errno::CONNRESET | Errno::NOTCONN | Errno::PIPE)
+                    if !was_opened =>
+                {
+                    was_opened = true;
+                    match self.target.open() {
+                        Ok(out) => self.out = out,
+                        Err(error) => {
+                            self.error = Some(error.to_string());
+                            return false;
+                        }
+                    }
+                }
+                Err(error) => {
+                    self.error = Some(error.to_string());
+                    return false;
+                }
+            }
+        }
     }
 
     fn open_again(&mut self) {
@@ -249,10 +301,13 @@ impl Writer {
     fn write_all(&mut self, bytes: &[u8]) -> Result<(), usize> {
         let mut written = 0;
         while written < bytes.len() {
-            if !self.out.is_file && !self.wait_for_room() {
+            if self.out.kind != Kind::File && !self.wait_for_room() {
                 return Err(written);
             }
-            let end = if self.out.is_file { bytes.len() } else { written + WRITE_BYTES_MAX };
+            let end = match self.out.kind {
+                Kind::File => bytes.len(),
+                _ => written + WRITE_BYTES_MAX,
+            };
             match rustix::io::write(&self.out.fd, &bytes[written..end.min(bytes.len())]) {
                 Ok(n) if n > 0 => written += n,
                 Err(Errno::INTR) => {}

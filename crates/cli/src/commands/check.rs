@@ -8,13 +8,13 @@ use crate::serve::{operators, ways};
 use crate::{binary, publish, rights, terminal};
 use anyhow::Result;
 use rustix::fs::{Access, access};
-use samovar_config::{AccessLog, Listen, Listener, Place, Problems, Settings, Sources};
+use samovar_config::{Listen, Listener, Place, Problems, Settings, Sources};
 use samovar_front::{Bound, Tls, ValidSettings, listeners};
 use samovar_insight::export::otlp::Exporter;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::net::{ToSocketAddrs as _, UdpSocket};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -259,21 +259,27 @@ fn look_at_root(settings: &Settings, found: &mut Report) {
 
 /// What is written of the server and of requests.
 fn look_at_logs(settings: &Settings, found: &mut Report) {
-    let file = |log: &AccessLog| match log {
-        AccessLog::File(path) => Some(path.clone()),
-        AccessLog::Off | AccessLog::Stdout => None,
-    };
     let insight = &settings.insight;
-    for (what, path) in [
-        ("log", settings.log.clone()),
-        ("access log", file(&settings.access_log)),
-        ("slow log", file(&insight.slow_log)),
-        ("history", insight.store.clone()),
-    ] {
-        let Some(path) = path else { continue };
-        let folder = path.parent().unwrap_or(&path);
+    let logs = [
+        ("log", &settings.log),
+        ("access log", &settings.access_log),
+        ("slow log", &insight.slow_log),
+    ];
+    for (what, socket) in logs.iter().filter_map(|(what, log)| Some((what, log.socket()?))) {
+        let listens = UnixDatagram::unbound().and_then(|own| own.connect(socket));
+        found.take(what, match listens {
+            Ok(()) => Ok(format!("a daemon listens at `{}`", socket.display())),
+            Err(error) => Err(anyhow::anyhow!(
+                "nobody can be told at `{}`: {error}\nhint: does the daemon run that keeps the machine's logs?",
+                socket.display()
+            )),
+        });
+    }
+    let files = logs.iter().filter_map(|(what, log)| Some((*what, log.file()?)));
+    for (what, path) in files.chain(insight.store.as_deref().map(|path| ("history", path))) {
+        let folder = path.parent().unwrap_or(path);
         let is_there = path.exists();
-        let place = if is_there { &path } else { folder };
+        let place = if is_there { path } else { folder };
         let rights = if is_there { Access::WRITE_OK } else { Access::WRITE_OK | Access::EXEC_OK };
         found.take(what, can(place, rights, &format!("`{}` can be written", path.display())));
     }

@@ -2,14 +2,15 @@
 
 use crate::handover::predecessor::Predecessor;
 use anyhow::{Context, Result};
-use samovar_config::{AccessLog, LogFormat, Otlp, Settings};
+use samovar_config::{LogFormat, LogTarget, Otlp, Settings};
+use samovar_front::{log_in_words, log_target_of};
 use samovar_insight::export::otlp::{Exporter, Identity, OtlpOptions};
 use samovar_insight::pinba::Sender;
 use samovar_insight::pinba::listener::{PinbaIn, PinbaInOptions};
 use samovar_insight::pinba::sender::{PinbaOut, PinbaOutOptions};
 use samovar_insight::slow_log::{Form, SlowLog, SlowLogOptions};
 use samovar_insight::{Redaction, Sink};
-use samovar_log::{Log, Notice, Target};
+use samovar_log::{Log, Notice};
 use std::time::Duration;
 
 /// How long the end of the server waits for the slow log's disk or reader.
@@ -18,7 +19,7 @@ const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 /// Whether anybody is told of requests, or tells.
 pub(super) fn are_any(settings: &Settings) -> bool {
     let of = &settings.insight;
-    of.slow_log != AccessLog::Off
+    of.slow_log != LogTarget::Off
         || of.otlp.endpoint.is_some()
         || of.pinba.is_some()
         || of.pinba_listen.is_some()
@@ -137,14 +138,9 @@ fn otlp_options(endpoint: &str, of: &Otlp, identity: Identity) -> OtlpOptions {
     }
 }
 
-fn open_slow_log(setting: &AccessLog) -> Result<SlowLogFile> {
-    let (target, name) = match setting {
-        AccessLog::Off => return Ok(SlowLogFile(None)),
-        AccessLog::Stdout => (Target::Stdout, "slow log".to_owned()),
-        AccessLog::File(path) => {
-            (Target::File(path.clone()), format!("slow log `{}`", path.display()))
-        }
-    };
+fn open_slow_log(setting: &LogTarget) -> Result<SlowLogFile> {
+    let Some(target) = log_target_of(setting, "samovar-slow") else { return Ok(SlowLogFile(None)) };
+    let name = log_in_words("slow log", setting);
     let told = name.clone();
     let notice = Notice::Elsewhere(Box::new(move |trouble| tracing::warn!("{told}: {trouble}")));
     let log = Log::start("slow-log", target, notice);

@@ -6,6 +6,7 @@ use crate::schema::compression::Compression;
 use crate::schema::console::ConsoleCommand;
 use crate::schema::listener::Listener;
 use crate::schema::location::Location;
+use crate::schema::log_target::LogTarget;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -172,10 +173,10 @@ pub struct Settings {
     pub timeouts: Timeouts,
     /// What all workers share.
     pub shared: SharedMemory,
-    /// The file of the server's own log; absolute. `None`: standard error.
-    pub log: Option<PathBuf>,
+    /// Where the server's own log goes.
+    pub log: LogTarget,
     /// Where each request is logged.
-    pub access_log: AccessLog,
+    pub access_log: LogTarget,
     /// How each request is logged.
     pub access_log_format: AccessLogFormat,
     /// What the server says about itself on stderr.
@@ -298,7 +299,7 @@ pub struct Insight {
     /// Most days in it.
     pub days_max: usize,
     /// Where slow requests are logged.
-    pub slow_log: AccessLog,
+    pub slow_log: LogTarget,
     /// How they are.
     pub slow_log_format: LogFormat,
     /// Most of them in one second.
@@ -504,18 +505,6 @@ pub struct Timeouts {
     /// From the start of a worker until it takes requests.
     pub boot: Duration,
 }
-}
-
-/// Where each request is logged.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum AccessLog {
-    /// No request is logged.
-    #[default]
-    Off,
-    /// On the standard output of the server.
-    Stdout,
-    /// Appended to this file; absolute.
-    File(PathBuf),
 }
 
 words! {

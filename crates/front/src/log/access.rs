@@ -9,12 +9,13 @@ use crate::runtime::counters::Counters;
 use crate::runtime::throttle::Throttle;
 use http::HeaderValue;
 use http::request::Parts;
-use samovar_config::AccessLogFormat;
+use samovar_config::{AccessLogFormat, LogTarget};
 use samovar_insight::{End, Intake};
-use samovar_log::{Log, Notice, Target};
+use samovar_log::{Daemon, Log, Notation, Notice, Target};
 use samovar_ring::Account;
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -28,15 +29,9 @@ pub(crate) struct AccessLog(Option<Log>);
 
 impl AccessLog {
     /// Opens the log and starts its thread; does neither if it is off.
-    pub(crate) fn start(log: &samovar_config::AccessLog) -> io::Result<AccessLog> {
-        use samovar_config::AccessLog as Setting;
-        let (target, name) = match log {
-            Setting::Off => return Ok(AccessLog(None)),
-            Setting::Stdout => (Target::Stdout, "access log".to_owned()),
-            Setting::File(path) => {
-                (Target::File(path.clone()), format!("access log `{}`", path.display()))
-            }
-        };
+    pub(crate) fn start(log: &LogTarget) -> io::Result<AccessLog> {
+        let Some(target) = target_of(log, "samovar-access") else { return Ok(AccessLog(None)) };
+        let name = in_words("access log", log);
         let notice =
             Notice::Elsewhere(Box::new(move |trouble| tracing::warn!("{name}: {trouble}")));
         Log::start("access-log", target, notice).map(|log| AccessLog(Some(log)))
@@ -59,6 +54,31 @@ impl AccessLog {
         if let Some(log) = &self.0 {
             log.flush(FLUSH_LIMIT);
         }
+    }
+}
+
+/// Where lines go by a setting; `None`: nowhere. `tag` is who speaks, where the machine's own log is told.
+pub fn target_of(log: &LogTarget, tag: &'static str) -> Option<Target> {
+    let daemon = |socket: &Path, notation| {
+        Target::Daemon(Daemon { socket: socket.to_owned(), tag, notation })
+    };
+    Some(match log {
+        LogTarget::Off => return None,
+        LogTarget::Stdout => Target::Stdout,
+        LogTarget::Stderr => Target::Stderr,
+        LogTarget::File(path) => Target::File(path.clone()),
+        LogTarget::Syslog { facility, socket } => {
+            daemon(socket, Notation::Syslog { facility: *facility })
+        }
+        LogTarget::Journal { socket } => daemon(socket, Notation::Journal),
+    })
+}
+
+/// That log, as messages call it: with its path, if it has one.
+pub fn in_words(what: &str, log: &LogTarget) -> String {
+    match log.file().or(log.socket()) {
+        Some(path) => format!("{what} `{}`", path.display()),
+        None => what.to_owned(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The front's own life: limits, log, drain.
 
 use super::*;
-use samovar_config::{AccessLog, AccessLogFormat};
+use samovar_config::{AccessLogFormat, LogTarget};
 
 #[test]
 fn a_drain_finishes_what_is_in_flight() {
@@ -67,7 +67,7 @@ fn counters_count() {
 fn log_of(format: AccessLogFormat, ask: impl Fn(&Server)) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.log");
-    let log = AccessLog::File(path.clone());
+    let log = LogTarget::File(path.clone());
     let change = move |o: &mut Settings| (o.access_log, o.access_log_format) = (log, format);
     let mut server = Server::with(4, change).work(|job| job.answer("hello"));
     ask(&server);
@@ -110,7 +110,7 @@ fn the_access_log_as_combined() {
 fn the_log_follows_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.log");
-    let log = AccessLog::File(path.clone());
+    let log = LogTarget::File(path.clone());
     let server = Server::with(4, |o| o.access_log = log).work(|job| job.answer("hello"));
     server.get("/one");
     let has = |name: &std::path::Path, text: &str| {

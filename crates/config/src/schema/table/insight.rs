@@ -1,8 +1,9 @@
 //! The section Insight: what is measured of requests, where it is kept, and who may look.
 
+use crate::schema::log_target::LogTarget;
 use crate::schema::notation;
 use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
-use crate::schema::settings::{AccessLog, LogFormat};
+use crate::schema::settings::LogFormat;
 
 use super::row::{self, count, path};
 
@@ -140,19 +141,18 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "insight-slow-log",
         value: "FILE",
         kind: Kind::Text {
-            allowed: "`off`, `-` (stdout) or the path of a file",
+            allowed: "`off`, `-` (stdout), the path of a file, `syslog`, `syslog:FACILITY` or `journald`",
             set: |settings, text, base| {
                 settings.insight.slow_log = match text {
-                    "off" => AccessLog::Off,
-                    "-" => AccessLog::Stdout,
-                    "" => return None,
-                    _ => AccessLog::File(base.join(text)),
+                    "off" => LogTarget::Off,
+                    "-" => LogTarget::Stdout,
+                    _ => LogTarget::parse(text, base)?,
                 };
                 Some(())
             },
         },
         default: Preset::Text("off"),
-        doc: "File to log slow requests to; -: stdout; off: nowhere",
+        doc: "File to log slow requests to; -: stdout; off: nowhere; syslog or journald: as for `log`",
         long: "A line for each that took `insight.slow_request` or longer: where its time went, and \
                what it waited for. SIGUSR1 opens the file again.",
         on_reload: OnReload::Kept(|old, new| old.insight.slow_log != new.insight.slow_log),

@@ -1,7 +1,8 @@
 //! The section Logs: what is written down, and how.
 
+use crate::schema::log_target::LogTarget;
 use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
-use crate::schema::settings::{AccessLog, AccessLogFormat, LogFormat, LogLevel};
+use crate::schema::settings::{AccessLogFormat, LogFormat, LogLevel};
 
 use super::row;
 
@@ -14,20 +15,22 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "log",
         value: "FILE",
         kind: Kind::Text {
-            allowed: "`-` (stderr) or the path of a file",
+            allowed: "`-` (stderr), the path of a file, `syslog`, `syslog:FACILITY` or `journald`",
             set: |settings, text, base| {
                 settings.log = match text {
-                    "-" => None,
-                    "" => return None,
-                    _ => Some(base.join(text)),
+                    "-" => LogTarget::Stderr,
+                    _ => LogTarget::parse(text, base)?,
                 };
                 Some(())
             },
         },
         default: Preset::Text("-"),
-        doc: "File that the server's own log, and what its processes print, are appended to; -: stderr",
+        doc: "File that the server's own log, and what its processes print, are appended to; -: stderr; \
+              syslog or journald: the machine's own",
         long: "What is wrong at the start, before the addresses are bound, is on stderr in any case. \
-               SIGUSR1 opens the file again, after it was moved away.",
+               SIGUSR1 opens the file again, after it was moved away. A FACILITY is user, daemon (so it is \
+               without one) or local0 to local7. Another socket than the usual one stands behind an @, as in \
+               syslog:local3@/run/log; a file of that name is ./syslog.",
         on_reload: OnReload::Kept(|old, new| old.log != new.log),
         ..PLAIN
     },
@@ -36,19 +39,18 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "access-log",
         value: "FILE",
         kind: Kind::Text {
-            allowed: "`off`, `-` (stdout) or the path of a file",
+            allowed: "`off`, `-` (stdout), the path of a file, `syslog`, `syslog:FACILITY` or `journald`",
             set: |settings, text, base| {
                 settings.access_log = match text {
-                    "off" => AccessLog::Off,
-                    "-" => AccessLog::Stdout,
-                    "" => return None,
-                    _ => AccessLog::File(base.join(text)),
+                    "off" => LogTarget::Off,
+                    "-" => LogTarget::Stdout,
+                    _ => LogTarget::parse(text, base)?,
                 };
                 Some(())
             },
         },
         default: Preset::Text("off"),
-        doc: "File to log each request to; -: stdout; off: nowhere",
+        doc: "File to log each request to; -: stdout; off: nowhere; syslog or journald: as for `log`",
         on_reload: OnReload::Kept(|old, new| old.access_log != new.access_log),
         ..PLAIN
     },
