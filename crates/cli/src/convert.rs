@@ -4,4 +4,4 @@ mod front;
 mod supervisor;
 
 pub(crate) use front::front_settings;
-pub(crate) use supervisor::{Ears, environment, supervisor_settings};
+pub(crate) use supervisor::{Ears, environment, sandbox, supervisor_settings};

@@ -11,7 +11,7 @@ pub(crate) mod ways;
 
 use crate::control::report::StatusSources;
 use crate::control::socket::Socket;
-use crate::convert::{Ears, environment, front_settings, supervisor_settings};
+use crate::convert::{Ears, environment, front_settings, sandbox, supervisor_settings};
 use crate::graphs::Graphs;
 use crate::handover::predecessor::Predecessor;
 use crate::logging::{self, LastWords, Logs};
@@ -21,7 +21,7 @@ use crate::sampling::Sampling;
 use crate::service::{Service, ServiceState, Watchdog};
 use crate::upgrade::Upgrader;
 use crate::{binary, companion, descriptors, loads, panics, rights};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Error, Result, anyhow};
 use hooks::Hooks;
 use limits::Limits;
 use operators::Measured;
@@ -133,6 +133,7 @@ fn bind(settled: &Settled, inherited: Option<Vec<Bound>>, logs: &Logs) -> Result
     }
     logs.settle(settings)?;
     binary::recognise(settings, php)?;
+    sandbox(settings, php).check().map_err(Error::msg)?;
     let addresses = listeners.iter().map(ToString::to_string).collect();
     let control = match before.and_then(|before| before.control(settings.control.as_ref())) {
         Some(handed) => Socket::take(handed),
@@ -183,6 +184,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     if follows {
         front_handle.hold();
     }
+    let obeys_php = settings.control_from_php;
     let limits = Limits::new(front_settings(&settings).limits.connections_max);
     let environment = environment(identity.as_ref());
     let graphs = Graphs::open(&settings, turn)?;
@@ -232,6 +234,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         inventory,
         environment,
         open_files,
+        obeys_php,
         beginning: beginning.clone(),
         predecessor: predecessor.clone(),
     };

@@ -6,7 +6,7 @@
 //! threads see), `news`, `generation`, `run`.
 //! `sampler` is a thread beside them, which looks at what busy workers do and tells whoever wants to know.
 //! `successor` starts the server that is to take over from this one.
-//! `identity` is whose rights all of it has; `inquest` looks into what a worker hangs in, `recycle` says who has done enough, `scale` how many workers there should be.
+//! `identity` is whose rights all of it has; `sandbox` what of the file system they see; `inquest` looks into what a worker hangs in, `recycle` says who has done enough, `scale` how many workers there should be.
 //! Nothing here knows HTTP or PHP; what is said to a template is the grammar of crates/channel.
 #![allow(unsafe_code)] // poll, signalfd, kill, waitpid; each block says why it is sound.
 
@@ -22,6 +22,7 @@ mod os;
 mod recycle;
 mod run;
 mod sampler;
+mod sandbox;
 mod scale;
 mod settings;
 pub mod successor;
@@ -37,5 +38,6 @@ pub use recycle::RecycleLimits;
 pub use run::{Boot, Hooks, Running, run};
 pub use samovar_channel::{Finding, GraphEnd, Image, Linking};
 pub use sampler::{Look, Observer, Sampler, SamplerReport, Sampling, Scene, SlowScene};
+pub use sandbox::Sandbox;
 pub use scale::ScaleLine;
 pub use settings::{ConsoleSettings, Settings, TemplateCommand, Tracer, WorkerCount};

@@ -1,5 +1,6 @@
 //! poll, signals and child processes: the system calls of the supervisor.
 
+use crate::sandbox;
 use nix::sys::signal::{SigSet, Signal as Number};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd};
@@ -213,6 +214,8 @@ pub(crate) struct Confines {
     /// Bytes; 0: none.
     pub(crate) memory_ceiling: u64,
     pub(crate) no_new_privileges: bool,
+    /// Rules of the file system, open.
+    pub(crate) rules: Option<RawFd>,
 }
 
 /// Between fork and exec: `keep` survive the exec, `confines` hold, and no signal stays blocked.
@@ -232,6 +235,9 @@ pub(crate) fn prepare_exec(keep: &[RawFd], confines: Confines) -> io::Result<()>
     }
     if confines.no_new_privileges {
         set_no_new_privs(true)?;
+    }
+    if let Some(rules) = confines.rules {
+        sandbox::hold(rules)?;
     }
     // Ignored by the server (crates/log); a program may want its default.
     // SAFETY: the default action is always valid.

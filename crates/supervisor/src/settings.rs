@@ -1,6 +1,7 @@
 //! What the supervisor is told by its owner, for each generation anew.
 
 use crate::recycle::RecycleLimits;
+use crate::sandbox::Sandbox;
 use rustix::process::Rlimit;
 use samovar_channel::{GraphEnd, LoadsEnd, WorkerOptions};
 use std::ffi::OsString;
@@ -104,6 +105,8 @@ pub struct TemplateCommand {
     pub memory_ceiling: u64,
     /// No program that they start gets other rights than they have.
     pub no_new_privileges: bool,
+    /// What of the file system they may touch.
+    pub sandbox: Sandbox,
     /// Variables that it has beside, or (`None`) instead of, ours.
     pub environment: Vec<(String, Option<String>)>,
 }

@@ -63,10 +63,13 @@ impl Template {
         }
         // A process group of its own: a terminal's Ctrl-C reaches the supervisor alone, which drains first.
         process.stdin(Stdio::null()).stdout(Stdio::null()).stderr(output).process_group(0);
+        let rules = command.sandbox.rules()?;
         let confines = os::Confines {
             open_files: command.open_files,
             memory_ceiling: command.memory_ceiling,
-            no_new_privileges: command.no_new_privileges,
+            // The kernel takes rules from none who could get other rights.
+            no_new_privileges: command.no_new_privileges || rules.is_some(),
+            rules: rules.as_ref().map(AsRawFd::as_raw_fd),
         };
         // SAFETY: `prepare_exec` makes only async-signal-safe calls and allocates nothing unless it fails.
         unsafe { process.pre_exec(move || os::prepare_exec(&inherited, confines)) };

@@ -187,7 +187,8 @@ fn the_application_does_not_choose_the_binary() {
         $s = stream_socket_client('unix://' . $_GET['at']);
         fwrite($s, \"$ask\n\");
         echo stream_get_contents($s);";
-    let server = Server::script(php).workers(1).start();
+    // Not even one that may give the server orders.
+    let server = Server::script(php).workers(1).args(["--control-from-php"]).start();
     let at = server.control().display().to_string();
     let refused = "a process of this server may not choose another binary";
     let text = server.get(&format!("/?at={at}")).text();

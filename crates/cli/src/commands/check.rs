@@ -3,6 +3,7 @@
 //!
 //! Started by root it becomes the settings' user on the way, as the server would, and looks at files as that user.
 
+use crate::convert::sandbox;
 use crate::serve::listen::{bind_hint, socket_hint};
 use crate::serve::{operators, ways};
 use crate::{binary, publish, rights, terminal};
@@ -234,6 +235,7 @@ fn look_at_worker(settings: &Settings, found: &mut Report) {
     let program = samovar_config::locate_php(settings).map_err(anyhow::Error::new);
     let worker = program.and_then(|file| {
         let version = binary::version(&file)?;
+        look_at_sandbox(settings, &file, found);
         Ok(format!("`{}` has PHP {version}", file.display()))
     });
     found.take("worker", worker);
@@ -282,6 +284,14 @@ fn look_at_logs(settings: &Settings, found: &mut Report) {
         let place = if is_there { path } else { folder };
         let rights = if is_there { Access::WRITE_OK } else { Access::WRITE_OK | Access::EXEC_OK };
         found.take(what, can(place, rights, &format!("`{}` can be written", path.display())));
+    }
+}
+
+fn look_at_sandbox(settings: &Settings, program: &Path, found: &mut Report) {
+    let sandbox = sandbox(settings, program);
+    if sandbox.is_on() {
+        let checked = sandbox.check().map_err(|error| anyhow::anyhow!(error));
+        found.take("sandbox", checked.map(|()| "the kernel takes its rules".to_owned()));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::control::client;
 use anyhow::{Result, bail};
-use samovar_wire::Request;
+use samovar_wire::{Refused, Request};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -14,7 +14,10 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Returns when the server has gone.
 pub(crate) fn run(control: Option<PathBuf>) -> Result<()> {
     let path = control.map_or_else(samovar_config::discover_control, Ok)?;
-    client::ask(&path, &Request::Stop, client::ANSWER_LIMIT)?;
+    let answer = client::ask(&path, &Request::Stop, client::ANSWER_LIMIT)?;
+    if let Ok(refused) = client::understand::<Refused>(&answer) {
+        bail!(client::printable(&refused.error));
+    }
     let asked = Instant::now();
     while UnixStream::connect(&path).is_ok() {
         if asked.elapsed() > LEAVE_LIMIT {

@@ -33,6 +33,8 @@ pub(crate) struct Server {
     reloads: Sender<WantedReload>,
     begin_upgrade: BeginUpgrade,
     pub(super) waker: Waker,
+    /// Whether PHP's processes may give orders.
+    obeys_php: bool,
 }
 
 /// What a client is told.
@@ -56,6 +58,30 @@ fn not_understood(line: &str) -> String {
     format!("`{line}` is not understood\nhint: is `samovar` of another version than the server?")
 }
 
+/// Whether it changes something, or hands out what is secret.
+fn is_order(request: &Request) -> bool {
+    match request {
+        Request::Stop | Request::Reload(_) | Request::Upgrade(_) => true,
+        Request::Calls(question) => question.sign_s.is_some(),
+        Request::Status | Request::Figures | Request::Profile(_) | Request::Boot => false,
+    }
+}
+
+/// In the form that whoever asked for it reads.
+fn refusal(request: Result<Request, Misunderstood>) -> String {
+    let why = "a process of this server may not do that\n\
+         hint: use a shell, or set control_from_php = true if an application is to give the server orders"
+        .to_owned();
+    match request {
+        Ok(Request::Reload(_)) => line_of(&ReloadAnswer::refused(why)),
+        Ok(Request::Upgrade(_)) => line_of(&UpgradeAnswer::refused(why)),
+        Ok(Request::Calls(_)) => {
+            line_of(&CallsAnswer { error: Some(why), ..CallsAnswer::default() })
+        }
+        _ => line_of(&Refused { error: why }),
+    }
+}
+
 impl Server {
     /// Starts the thread for reloads, which may wait: for the disk that holds the settings.
     pub(crate) fn new(
@@ -63,6 +89,7 @@ impl Server {
         state: ServiceState,
         begin_reload: impl Fn(&ReloadOptions, ReloadDone) + Send + 'static,
         begin_upgrade: BeginUpgrade,
+        obeys_php: bool,
     ) -> Result<Server> {
         let (reloads, wanted) = channel::<WantedReload>();
         let waker = Waker::new()?;
@@ -79,12 +106,21 @@ impl Server {
             }
         };
         std::thread::Builder::new().name("reload".into()).spawn(reload)?;
-        Ok(Server { sources, state, reloads, begin_upgrade, waker })
+        Ok(Server { sources, state, reloads, begin_upgrade, waker, obeys_php })
     }
 
     /// `process`: who asks.
     pub(super) fn answer(&self, line: &str, process: Option<i32>) -> Reply {
-        Reply::Now(match line.parse() {
+        let request = line.parse();
+        if request.as_ref().is_ok_and(is_order) && self.is_own_process(process) && !self.obeys_php {
+            tracing::warn!(
+                pid = process,
+                order = line.split_whitespace().next(),
+                "a process of this server gives it orders (hint: control_from_php = true if that is meant)"
+            );
+            return Reply::Now(refusal(request));
+        }
+        Reply::Now(match request {
             Ok(Request::Status) => line_of(&status(&self.sources)),
             Ok(Request::Figures) => line_of(&figures(&self.sources)),
             Ok(Request::Profile(question)) => return self.profile(*question),

@@ -7,8 +7,9 @@ use rustix::process::Rlimit;
 use samovar_channel::{Boots, LoadsEnd, WorkerOptions};
 use samovar_config::{Compat, ConsoleCommand, LogFormat, LogLevel, Settings, Workers};
 use samovar_supervisor::identity::Identity;
-use samovar_supervisor::{RecycleLimits, TemplateCommand, Tracer, WorkerCount};
-use std::path::PathBuf;
+use samovar_supervisor::{RecycleLimits, Sandbox, TemplateCommand, Tracer, WorkerCount};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What PHP's processes do not share with this one.
@@ -26,6 +27,19 @@ pub(crate) struct Ears {
     pub(crate) loads: Arc<LoadsEnd>,
 }
 
+/// What PHP's processes may touch; `program` is theirs.
+pub(crate) fn sandbox(settings: &Settings, program: &Path) -> Sandbox {
+    let beside = |path: &Path| path.parent().map(Path::to_owned);
+    let own_read =
+        [Some(program.to_owned()), Some(settings.root.clone()), settings.php_ini.clone()];
+    Sandbox {
+        write: settings.sandbox.write.clone(),
+        read: settings.sandbox.read.clone(),
+        own: vec![settings.temp_dir.clone()],
+        own_read: own_read.into_iter().flatten().chain(beside(program)).collect(),
+    }
+}
+
 pub(crate) fn supervisor_settings(
     settings: &Settings,
     program: PathBuf,
@@ -35,6 +49,7 @@ pub(crate) fn supervisor_settings(
 ) -> samovar_supervisor::Settings {
     samovar_supervisor::Settings {
         command: TemplateCommand {
+            sandbox: sandbox(settings, &program),
             program,
             options: worker_options(settings),
             graphs: None,
@@ -93,12 +108,24 @@ fn worker_options(settings: &Settings) -> WorkerOptions {
         },
         may_trace: settings.profile.traces(),
         php_ini: settings.php_ini.clone(),
-        define: settings.php.clone(),
+        define: directives(settings),
         sapi_name: settings.sapi_name.clone(),
         server_software: settings.server_software.clone(),
         json_log: settings.log_format == LogFormat::Json,
         debug_log: matches!(settings.log_level, LogLevel::Debug | LogLevel::Trace),
     }
+}
+
+/// In a sandbox PHP's own temporary files, and opcache's lock, are where it may write.
+fn directives(settings: &Settings) -> BTreeMap<String, String> {
+    let mut define = settings.php.clone();
+    if !settings.sandbox.write.is_empty() || !settings.sandbox.read.is_empty() {
+        let folder = settings.temp_dir.to_string_lossy();
+        for key in ["sys_temp_dir", "opcache.lockfile_path"] {
+            define.entry(key.to_owned()).or_insert_with(|| folder.clone().into_owned());
+        }
+    }
+    define
 }
 
 fn console_command(from: &ConsoleCommand) -> samovar_supervisor::ConsoleSettings {

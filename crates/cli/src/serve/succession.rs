@@ -171,6 +171,8 @@ pub(super) struct Stage {
     /// Variables that PHP's processes have otherwise than this one.
     pub(super) environment: Vec<(String, Option<String>)>,
     pub(super) open_files: Rlimit,
+    /// Whether PHP's processes may give orders.
+    pub(super) obeys_php: bool,
     pub(super) beginning: Beginning,
     /// The server that goes on until this one is told to.
     pub(super) predecessor: Option<Predecessor>,
@@ -201,7 +203,8 @@ pub(super) fn set(scene: Stage) -> Result<Succession> {
         let why = "the server has not started yet".to_owned();
         done(UpgradeAnswer::refused(why), sync_channel(0).0);
     };
-    let server = Server::new(status, state.clone(), begin_reload, Box::new(begin_upgrade))?;
+    let server =
+        Server::new(status, state.clone(), begin_reload, Box::new(begin_upgrade), scene.obeys_php)?;
     let entrances = Entrances {
         front,
         admin: admin.map(Arc::new),

@@ -98,6 +98,10 @@ pub struct Settings {
     pub allow_root: bool,
     /// Whether no program that PHP starts may have other rights than it.
     pub no_new_privileges: bool,
+    /// Whether PHP's processes may give the server orders.
+    pub control_from_php: bool,
+    /// What of the file system PHP may touch.
+    pub sandbox: Sandbox,
     /// Target of the request that a reload's new workers must answer; `None`: there is none.
     pub reload_probe: Option<String>,
     /// `SERVER_SOFTWARE`: printable ASCII.
@@ -212,6 +216,7 @@ impl Settings {
                 "tls" => self.tls.differing(&other.tls),
                 "fastcgi" => self.fastcgi.differing(&other.fastcgi),
                 "workers" => self.workers.differing(&other.workers),
+                "sandbox" => self.sandbox.differing(&other.sandbox),
                 "trusts_unix" => {
                     keys.push("trusted_proxies".to_owned());
                     continue;
@@ -280,6 +285,16 @@ pub enum ClientCertificates {
     Optional = "optional",
     /// A certificate, or they are turned away.
     Required = "required",
+}
+}
+
+sheet! {
+/// What of the file system PHP's processes may touch. Both empty: whatever their user may.
+pub struct Sandbox {
+    /// Below these they may write, and nowhere else.
+    pub write: Vec<PathBuf>,
+    /// Below these they may read, besides what every program needs; empty: anywhere.
+    pub read: Vec<PathBuf>,
 }
 }
 

@@ -89,8 +89,8 @@ mod tests {
             let expected = match key.split_once('.') {
                 Some(("timeouts", name)) => format!("{name}-timeout"),
                 Some((
-                    group @ ("shared" | "insight" | "tls" | "fastcgi" | "compression" | "profile"
-                    | "workers"),
+                    group @ ("sandbox" | "shared" | "insight" | "tls" | "fastcgi" | "compression"
+                    | "profile" | "workers"),
                     name,
                 )) => {
                     format!("{group}-{}", name.replace('_', "-"))

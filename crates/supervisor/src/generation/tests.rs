@@ -1,6 +1,7 @@
 //! A generation whose template is this test: it speaks through the same channel as the real one.
 
 use super::*;
+use crate::sandbox::Sandbox;
 use crate::settings::{ConsoleSettings, TemplateCommand};
 use rustix::process::Rlimit;
 use samovar_channel::{
@@ -60,6 +61,7 @@ impl Bench {
                 open_files: Rlimit { current: None, maximum: None },
                 memory_ceiling: 0,
                 no_new_privileges: false,
+                sandbox: Sandbox::default(),
                 environment: Vec::new(),
             },
             workers: crate::settings::WorkerCount::fixed(workers),

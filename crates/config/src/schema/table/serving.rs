@@ -125,6 +125,58 @@ pub(super) const SETTINGS: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        key: "control_from_php",
+        flag: "control-from-php",
+        bare: true,
+        value: "BOOL",
+        kind: Kind::Switch(|settings| &mut settings.control_from_php),
+        default: Preset::Text("false"),
+        doc: "Let PHP's processes tell the server to reload, to stop or to be upgraded",
+        long: "They run as the server's user, so the control socket's mode does not keep them away. Without this the server asks \
+               the kernel who speaks: its own processes, and what they have left behind, are told how it is, and no more. \
+               For a deploy that a page starts.",
+        on_reload: OnReload::Kept(|old, new| old.control_from_php != new.control_from_php),
+        ..PLAIN
+    },
+    Setting {
+        key: "sandbox.write",
+        flag: "sandbox-write",
+        value: "PATH",
+        kind: Kind::List {
+            allowed: "an absolute path",
+            clear: |settings| settings.sandbox.write.clear(),
+            push: |settings, text| {
+                let path = PathBuf::from(text);
+                path.is_absolute().then(|| settings.sandbox.write.push(path))
+            },
+        },
+        default: Preset::Derived("anywhere"),
+        doc: "Folders and files that PHP may write to, and no others; can be given several times",
+        long: "The kernel sees to it (Landlock, Linux 6.2): PHP and all that it starts can write below these, into `temp_dir` and to devices, \
+               whatever their user may. PHP's sys_temp_dir is that folder then. Nor can they trace or (Linux 6.12) signal a process outside. Name the folders of sessions and \
+               uploads, too. A page that writes elsewhere is told that permission is denied.",
+        ..PLAIN
+    },
+    Setting {
+        key: "sandbox.read",
+        flag: "sandbox-read",
+        value: "PATH",
+        kind: Kind::List {
+            allowed: "an absolute path",
+            clear: |settings| settings.sandbox.read.clear(),
+            push: |settings, text| {
+                let path = PathBuf::from(text);
+                path.is_absolute().then(|| settings.sandbox.read.push(path))
+            },
+        },
+        default: Preset::Derived("anywhere"),
+        doc: "Folders and files that PHP may read, and no others; can be given several times",
+        long: "Besides what `sandbox.write` names, the document root, and what every program needs: /usr, /lib, /bin, /etc, /dev, /proc and /sys. \
+               An application whose classes lie beside its document root needs its own folder here. Writing is as with \
+               `sandbox.write`.",
+        ..PLAIN
+    },
+    Setting {
         key: "server_name",
         flag: "server-name",
         value: "NAME",
