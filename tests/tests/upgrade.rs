@@ -7,6 +7,8 @@ mod failing;
 mod handed;
 #[path = "upgrade/load.rs"]
 mod load;
+#[path = "upgrade/protocols.rs"]
+mod protocols;
 
 use load::Load;
 use samovar_testkit::{Server, Start, eventually};

@@ -14,6 +14,7 @@ pub mod copy;
 pub mod family;
 mod fpm;
 pub mod http;
+pub mod http2;
 pub mod kernel;
 mod ldap;
 mod mariadb;

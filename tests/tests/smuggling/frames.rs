@@ -2,19 +2,16 @@
 
 use super::Noted;
 use samovar_testkit::http::Client;
+use samovar_testkit::http2::{
+    self, DATA, END_HEADERS, END_STREAM, HEADERS, RST_STREAM, SETTINGS, block, frame,
+};
 use std::io::Read;
 use std::net::SocketAddr;
 
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
 const SHAPE: u32 = 1;
 const END: u32 = 3;
 
-type Field = (&'static [u8], &'static [u8]);
+type Field = http2::Field<'static>;
 
 /// A request in fields, and what the application may see of it; `None`: nothing.
 pub(super) struct Shape {
@@ -23,25 +20,6 @@ pub(super) struct Shape {
     body: &'static [u8],
     trailers: Vec<Field>,
     seen: Option<&'static str>,
-}
-
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).expect("short").to_be_bytes();
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
-}
-
-/// Each as a literal that nobody remembers (RFC 7541, 6.2.2).
-fn block(fields: &[Field]) -> Vec<u8> {
-    let mut out = Vec::new();
-    for (name, value) in fields {
-        out.push(0);
-        for text in [name, value] {
-            assert!(text.len() < 127, "a length of one byte");
-            out.push(text.len() as u8);
-            out.extend_from_slice(text);
-        }
-    }
-    out
 }
 
 const GET: [Field; 4] =
@@ -232,7 +210,7 @@ fn send(address: SocketAddr, shape: &Shape) -> Ended {
     let has_body = !shape.body.is_empty();
     let has_trailers = !shape.trailers.is_empty();
     let ends = |is_last: bool| if is_last { END_STREAM } else { 0 };
-    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    let mut bytes = http2::PREFACE.to_vec();
     bytes.extend(frame(SETTINGS, 0, 0, b""));
     let flags = END_HEADERS | ends(!has_body);
     bytes.extend(frame(HEADERS, flags, SHAPE, &block(&shape.fields)));

@@ -207,6 +207,16 @@ impl ConnectionState {
             && now_ms.saturating_sub(self.phase_since_ms.get()) >= age_ms
     }
 
+    /// The server ends: whoever has not asked for `age_ms` is let go, or never will have (a handshake, a PROXY header).
+    pub(crate) fn leave(&self, age_ms: u64, now_ms: u64) {
+        let is_old = now_ms.saturating_sub(self.phase_since_ms.get()) >= age_ms;
+        if is_old && self.ends.get().is_none() {
+            self.order(Close::Cut);
+        } else if self.is_idle_for(age_ms, now_ms) {
+            self.order(Close::WhenIdle);
+        }
+    }
+
     /// Whether its client may be about to send its next request.
     pub(crate) fn is_between_requests(&self, age_ms: u64, now_ms: u64) -> bool {
         self.phase.get() == Phase::Idle && !self.is_idle_for(age_ms, now_ms)

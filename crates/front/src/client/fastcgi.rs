@@ -167,7 +167,7 @@ impl Wire {
             input: BytesMut::new(),
             protocol: Protocol::new(params_bytes_max, limits.connections_max),
             out: Out::default(),
-            leaves: state.shared.draining.get(),
+            leaves: false,
         }
     }
 

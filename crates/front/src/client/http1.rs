@@ -61,9 +61,6 @@ where
         async move { Ok::<_, Infallible>(handler(&state, request.map(Into::into), note).await) }
     });
     let mut connection = protocol(&shared.setup().settings.limits).serve_connection(io, service);
-    if shared.draining.get() {
-        state.close.set(Some(Close::WhenIdle));
-    }
     let ended = poll_fn(|cx| {
         shared.exchanges.borrow_mut().turn_if_due();
         remember(&mut state.waker.borrow_mut(), cx);

@@ -64,9 +64,6 @@ where
     });
     let protocol = protocol(&shared.setup().settings.limits, Spawner(Rc::clone(state)));
     let mut connection = pin!(protocol.serve_connection(io, service));
-    if shared.draining.get() {
-        state.close.set(Some(Close::WhenIdle));
-    }
     let ended = poll_fn(|cx| {
         shared.exchanges.borrow_mut().turn_if_due();
         remember(&mut state.waker.borrow_mut(), cx);

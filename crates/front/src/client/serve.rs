@@ -3,7 +3,7 @@
 //! In this order, as far as its listener wants it: a PROXY header, the handshake of TLS, HTTP/1.1 (`http1`) or HTTP/2
 //! (`http2`). Until the first request the sweep sees the connection as one whose head is on its way in.
 
-use super::connection::{ConnectionState, Phase};
+use super::connection::{Close, ConnectionState, Phase};
 use super::ends::Ends;
 use super::fastcgi;
 use super::handler::Handler;
@@ -152,12 +152,12 @@ fn is_local(ends: &Ends) -> bool {
     ends.peer.is_none_or(|peer| peer.ip().is_loopback())
 }
 
-/// `None`: the connection was told to close first.
+/// `None`: the connection was told to end. Told to end when it is idle, it goes on: it has not asked anything yet.
 async fn unless_closed<T>(state: &ConnectionState, doing: impl Future<Output = T>) -> Option<T> {
     let mut doing = pin!(doing);
     poll_fn(|cx| {
         remember(&mut state.waker.borrow_mut(), cx);
-        if state.close.take().is_some() {
+        if matches!(state.close.take(), Some(Close::SlowHead | Close::Cut)) {
             return Poll::Ready(None);
         }
         doing.as_mut().poll(cx).map(Some)

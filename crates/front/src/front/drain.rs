@@ -36,8 +36,15 @@ pub(super) async fn finish(shared: &Shared, connections: &Connections, is_succee
         }
         connections.all().iter().for_each(|c| c.finish());
     }
+    // Who was accepted last, or is not secure yet, has not asked by then.
+    let patience_ms =
+        if is_succeeded { LAST_CALL_OF_MANY } else { SWEEP + LAST_CALL }.as_millis() as u64;
     let done = async {
         while connections.count() > 0 {
+            let now_ms = shared.clock.now_ms();
+            for connection in connections.all().iter() {
+                connection.leave(patience_ms, now_ms);
+            }
             tokio::time::sleep(DRAIN_LOOK).await;
         }
     };
