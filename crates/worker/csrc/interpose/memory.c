@@ -1,5 +1,5 @@
-/* mmap, munmap, mremap, madvise, mprotect, mlock: memory beyond the image is noted, memory of the
- * image stays. */
+/* mmap, munmap, mremap, shmat, shmdt, madvise, mprotect, mlock: memory beyond the image is noted,
+ * memory of the image stays. */
 #define _GNU_SOURCE
 #include "interpose/original.h"
 #include "memory/arena.h"
@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -54,16 +55,21 @@ static void *filled_mmap(hot_state *s, void *at, size_t len, int prot, int flags
     return result;
 }
 
+/* What was mapped above is taken away. It is not enough to look afterwards whether something is
+ * there: the kernel likes to put the next mapping into the gap. */
+static void note_taken(persistent_state *s, const void *at, size_t len) {
+    if (samovar_mappings_had(&s->mappings, at, len)) {
+        s->rollback.leave = LEAVE_MAPPING;
+    }
+}
+
 static void note_new_mapping(persistent_state *s, char *at, size_t len, int flags) {
     if (!(flags & MAP_FIXED)) {
         samovar_mappings_made(&s->mappings, at, len);
         return;
     }
     s->mappings.unknown = true;
-    if (samovar_image_has(at, len)) {
-        s->rollback.leave =
-            LEAVE_MAPPING; /* There is nothing left to write the image's content to. */
-    }
+    note_taken(s, at, len); /* There is nothing left to write the image's content to. */
 }
 
 void *mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset) {
@@ -94,6 +100,7 @@ int munmap(void *at, size_t len) {
         if (samovar_arena_give_back(&s->arena, at, len) || samovar_image_has(at, len)) {
             return 0; /* Memory of the image is needed again after the rollback: it stays. */
         }
+        note_taken(s, at, len);
         samovar_mappings_gone(&s->mappings, at, len);
     }
     return (int)syscall(SYS_munmap, at, len);
@@ -111,8 +118,25 @@ void *mremap(void *at, size_t len, size_t new_len, int flags, ...) {
             return MAP_FAILED;
         }
         s->mappings.unknown = true;
+        note_taken(s, at, len);
     }
     return (void *)syscall(SYS_mremap, at, len, new_len, flags, to);
+}
+
+/* Segments of System V. What a request attaches, and leaves, is found as what libc maps is. */
+void *shmat(int segment, const void *at, int flags) {
+    if (samovar_persistent && flags & SHM_REMAP) {
+        samovar_persistent->rollback.leave =
+            LEAVE_MAPPING; /* What was there is gone, and untold. */
+    }
+    return (void *)syscall(SYS_shmat, segment, at, flags);
+}
+
+int shmdt(const void *at) {
+    if (samovar_persistent) {
+        note_taken(samovar_persistent, at, 1);
+    }
+    return (int)syscall(SYS_shmdt, at);
 }
 
 /* In the image this would bring back the image's content, where the caller wants zeros. */
