@@ -48,3 +48,21 @@ fn what_a_script_would_take_is_known_by_a_share_of_them() {
         server.stop();
     }
 }
+
+/// All of its requests are to run whole, but for what finds out that they need not.
+#[test]
+fn a_checkpoint_that_nobody_knows_of_is_found_all_the_same() {
+    let php = "<?php $booted = getmypid(); $checkpoint = 'Samovar\\check' . 'point'; $checkpoint();
+        echo getmypid() === $booted ? 'whole' : 'ahead';";
+    let settings = "admin = '127.0.0.1:0'\n[insight]\nscript_share = '100%'\n";
+    let server = Server::script(php).workers(1).config(settings).start();
+    eventually("a worker that is booted ahead", || {
+        server.get("/");
+        let workers = server.status()["workers"].clone();
+        let is_ahead = |worker: &serde_json::Value| worker["model"] == "checkpoint";
+        workers.as_array()?.iter().any(is_ahead).then_some(())
+    });
+    let answer = server.client().request(&Request::post("/", "text/plain", "tea"));
+    assert_eq!(answer.text(), "ahead");
+    server.stop();
+}

@@ -156,9 +156,8 @@ static void begin_below(void) {
 /* Not of a script beside the front controller: no boot would come down to it. Nor of one that is
  * run whole to see what that takes, while others are booted ahead. */
 void samovar_meets_boot(void) {
-    const uint32_t flags = samovar_current ? samovar_current->flags : 0;
-    if ((flags & (SAMOVAR_APP | SAMOVAR_WHOLE)) == SAMOVAR_APP) {
-        samovar_met_checkpoint();
+    if (samovar_current && (samovar_current->flags & SAMOVAR_APP)) {
+        samovar_met_checkpoint(samovar_current->flags & SAMOVAR_WHOLE);
     }
 }
 
