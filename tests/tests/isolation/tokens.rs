@@ -8,7 +8,7 @@ use crate::stage::{ask, start};
 use samovar_testkit::http::{Client, Request};
 use samovar_testkit::{Server, eventually, workspace};
 use serde_json::Value;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -200,4 +200,53 @@ fn a_worker_knows_who_it_is() {
             assert_eq!(answer[n + 1], own, "{what}: {answer}");
         }
     }
+}
+
+/// libuuid draws its clock sequence once in a process: two workers that ask at once would be given the same number.
+#[test]
+fn numbers_by_the_time_are_told_apart_by_the_worker() {
+    let server = Server::script(
+        "<?php $libuuid = FFI::cdef('void uuid_generate_time(unsigned char *);');
+         $draw = function () use ($libuuid) {
+             $bytes = FFI::new('unsigned char[16]');
+             $libuuid->uuid_generate_time($bytes);
+             return bin2hex(FFI::string($bytes, 16));
+         };
+         $draw();
+         Samovar\\checkpoint();
+         usleep(1000);
+         echo json_encode([getmypid(), $draw(), $draw()]);",
+    )
+    .workers(2)
+    .define("ffi.enable", "1")
+    .start();
+    let drawn = Mutex::new(BTreeMap::<i64, BTreeSet<String>>::new());
+    eventually("answers of both workers", || {
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let answer = ask(&server, "/");
+                    let pid = answer[0].as_i64().expect("a number");
+                    let mut drawn = drawn.lock().expect("no client has panicked");
+                    for n in [1, 2] {
+                        let uuid = answer[n].as_str().expect("a text").to_owned();
+                        let of_worker = drawn.entry(pid).or_default();
+                        assert!(of_worker.insert(uuid.clone()), "twice: {uuid}");
+                    }
+                });
+            }
+        });
+        (drawn.lock().expect("no client has panicked").len() == 2).then_some(())
+    });
+    let drawn = drawn.into_inner().expect("no client has panicked");
+    // RFC 9562: version 1 in the seventh byte, variant and sequence in the ninth and tenth, then the machine.
+    let parts = |range: std::ops::Range<usize>| -> Vec<BTreeSet<&str>> {
+        drawn.values().map(|of| of.iter().map(|uuid| &uuid[range.clone()]).collect()).collect()
+    };
+    assert!(parts(12..13).iter().all(|version| version.iter().eq(["1"].iter())), "{drawn:?}");
+    let sequences = parts(16..20);
+    assert!(sequences.iter().all(|own| own.len() == 1), "{drawn:?}");
+    assert_ne!(sequences[0], sequences[1], "{drawn:?}");
+    assert_eq!(parts(20..32)[0], parts(20..32)[1], "the same machine: {drawn:?}");
+    assert!(sequences.iter().flatten().all(|s| matches!(&s[..1], "8" | "9" | "a" | "b")));
 }
