@@ -6,6 +6,8 @@ use crate::{ImageStatus, Status};
 pub const SAVES_MAX: f64 = 0.8;
 /// The part of a script's CPU above which that is not well. What is between may be chance.
 const DEARER_MIN: f64 = 1.05;
+/// Rollbacks below which the first ones, which are dear, weigh too much.
+const ROLLBACKS_MIN: u64 = 100;
 
 /// Something that is not well.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,9 +62,18 @@ pub fn troubles(status: &Status) -> Vec<Trouble> {
     troubles
 }
 
-/// What to do where a booted application takes more than [`SAVES_MAX`] of a script's CPU; nothing if it does not.
+/// What to do where a booted application takes more than [`SAVES_MAX`] of a script's CPU; nothing if it does not, or if nobody
+/// knows: but a rollback that takes longer than the boot says it by itself.
 #[must_use]
 pub fn dear(image: &ImageStatus) -> Option<&'static str> {
+    #[allow(clippy::cast_precision_loss)] // No server rolls back 2^52 times.
+    let mean_us = image.rollback_us_total / image.rollbacks_total.max(1) as f64;
+    if image.rollbacks_total >= ROLLBACKS_MIN && mean_us > image.boot_ms * 1_000.0 {
+        return Some(
+            "a return to the checkpoint takes longer than the boot: run whole scripts \
+             (whole_scripts), or let requests change less of what stands above",
+        );
+    }
     image.saving.filter(|saving| saving.ratio() > SAVES_MAX)?;
     Some(if image.mode == "resident" {
         "what the handler does is most of it: little can be booted ahead"
@@ -113,6 +124,8 @@ mod tests {
             ImageStatus {
                 mode: "shared".to_owned(),
                 rollbacks_total: 1_000,
+                rollback_us_total: 20_000.0,
+                boot_ms: 5.0,
                 refork_total: reforks,
                 searches_total: searches,
                 saving: Some(saving),
@@ -123,6 +136,9 @@ mod tests {
         assert_eq!(advice(image(79.0, 900, 900)), None);
         assert_eq!(advice(ImageStatus::default()), None);
         assert_eq!(advice(image(81.0, 0, 0)), Some("place the checkpoint"));
+        let slow = ImageStatus { rollback_us_total: 5_100_000.0, ..image(79.0, 0, 0) };
+        assert_eq!(advice(slow.clone()), Some("a return to the chec"));
+        assert_eq!(advice(ImageStatus { rollbacks_total: 99, ..slow }), None);
         assert_eq!(advice(image(81.0, 200, 900)), Some("many requests end th"));
         assert_eq!(advice(image(81.0, 0, 900)), Some("rollbacks search mem"));
         let with = |ahead_us| Status { image: Some(image(ahead_us, 0, 0)), ..server(&["idle"]) };
