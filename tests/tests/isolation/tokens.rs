@@ -250,3 +250,26 @@ fn numbers_by_the_time_are_told_apart_by_the_worker() {
     assert_eq!(parts(20..32)[0], parts(20..32)[1], "the same machine: {drawn:?}");
     assert!(sequences.iter().flatten().all(|s| matches!(&s[..1], "8" | "9" | "a" | "b")));
 }
+
+/// MongoDB's ObjectId has a part that each process draws once, and a count. Of an image, both are the same.
+#[test]
+fn no_two_requests_number_a_document_alike() {
+    const REQUESTS: usize = 50;
+    // With a pipe above, each worker boots by itself, and is the process that has drawn.
+    for (above, mode) in [("", "shared"), ("$p = popen('cat', 'w');", "worker")] {
+        let server = Server::script(&format!(
+            "<?php {above} new MongoDB\\BSON\\ObjectId(); Samovar\\checkpoint();
+             echo json_encode([getmypid(), (string) new MongoDB\\BSON\\ObjectId()]);"
+        ))
+        .workers(1)
+        .extensions(&["mongodb"])
+        .args(["--rehearse", "false"])
+        .start();
+        eventually(mode, || (server.status()["image"]["mode"] == mode).then_some(()));
+        let answers: Vec<Value> = (0..REQUESTS).map(|_| ask(&server, "/")).collect();
+        let numbers: BTreeSet<_> = answers.iter().filter_map(|answer| answer[1].as_str()).collect();
+        assert_eq!(numbers.len(), REQUESTS, "{mode}: {numbers:?}");
+        let last = &answers[REQUESTS - 1];
+        assert_eq!(answers[REQUESTS - 2][0], last[0], "{mode}: one worker has drawn them");
+    }
+}

@@ -4,7 +4,8 @@
  * the kernel. The others get a new seed after every rollback and fork: PHP's Mersenne Twister (also
  * behind rand, shuffle, str_shuffle, array_rand) and combined LCG (lcg_value, uniqid with more
  * entropy), the session's own, engine objects made above the checkpoint without a seed of their
- * own, GMP, libc's rand, random and drand48, SQLite's randomblob and random(), GnuTLS, libgcrypt.
+ * own, GMP, libc's rand, random and drand48, SQLite's randomblob and random(), MongoDB's ObjectId,
+ * GnuTLS, libgcrypt.
  *
  * Those that seed themselves when they are first used are made to forget their state once, before
  * requests begin: a rollback forgets it again. The others are reseeded after each. */
@@ -16,6 +17,7 @@
 #include <dlfcn.h>
 #include <ext/standard/basic_functions.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <sys/random.h>
 
 /* ---- OpenSSL ------------------------------------------------------------------------------- */
@@ -193,6 +195,25 @@ static void forget_gmp(void) {
     }
 }
 
+/* libbson/src/bson/bson-context-private.h: flags, and behind a counter and five random bytes the
+ * number of the process that has drawn them, in the first so many bytes. */
+enum { BSON_FLAGS_CHECKS_PROCESS = 4, BSON_CONTEXT_BYTES = 48 };
+
+/* MongoDB's ObjectId: each process draws its part once, and counts on. A request would draw what
+ * the one before has drawn. libbson draws anew when it finds itself in another process. */
+static void forget_bson(void) {
+    char *(*context)(void) = (char *(*)(void))dlsym(RTLD_DEFAULT, "bson_context_get_default");
+    char *at = context ? context() : NULL;
+    if (!at || !(*(uint32_t *)at & BSON_FLAGS_CHECKS_PROCESS)) {
+        return;
+    }
+    for (size_t i = sizeof(uint64_t); i < BSON_CONTEXT_BYTES; i += sizeof(uint64_t)) {
+        if (*(uint64_t *)(at + i) == (uint64_t)getpid()) {
+            *(uint64_t *)(at + i) = 0;
+        }
+    }
+}
+
 /* libc's generators are asked through interpose/random.c, which seeds them first. */
 static bool libc_is_unseeded;
 
@@ -200,6 +221,7 @@ void samovar_reseed_prepare(void) {
     find_engines();
     forget_sqlite();
     forget_gmp();
+    forget_bson();
     libc_is_unseeded = true;
     gnutls_refresh = (void (*)(void))loaded("libgnutls.so.30", "gnutls_rnd_refresh");
     gcrypt_poll = (void (*)(void))loaded("libgcrypt.so.20", "gcry_fast_random_poll");
