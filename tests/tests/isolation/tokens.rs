@@ -70,8 +70,11 @@ fn no_two_requests_draw_the_same() {
     let requests = std::env::var("ISOLATION_TOKENS")
         .map_or(REQUESTS, |text| text.parse().expect("ISOLATION_TOKENS is a number"));
     let drawn = Mutex::new(Drawn::default());
-    for (every, share) in [("checkpoint", 3), ("3", 1), ("0", 1)] {
-        let server = start("tokens.php").workers(2).env("ISOLATION_EVERY", every).start();
+    for (every, alone, share) in
+        [("checkpoint", "", 2), ("checkpoint", "alone", 1), ("3", "", 1), ("0", "", 1)]
+    {
+        let server = start("tokens.php").workers(2).env("ISOLATION_EVERY", every);
+        let server = server.env("ISOLATION_ALONE", alone).start();
         draw(&server, &drawn, requests * share / 5);
         assert!(server.worker_pids().len() == 2, "{}", server.log());
         server.stop();

@@ -1,11 +1,11 @@
 /* Random generators: none may go on where the image stood, or all requests would draw the same.
  *
  * OpenSSL and those that ask the kernel each time need nothing: OpenSSL is given a method that asks
- * the kernel. The others get a new seed after every rollback and fork: PHP's Mersenne Twister (also
- * behind rand, shuffle, str_shuffle, array_rand) and combined LCG (lcg_value, uniqid with more
- * entropy), the session's own, engine objects made above the checkpoint without a seed of their
- * own, GMP, libc's rand, random and drand48, SQLite's randomblob and random(), MongoDB's ObjectId,
- * GnuTLS, libgcrypt.
+ * the kernel, libgcrypt is told to. The others get a new seed after every rollback and fork: PHP's
+ * Mersenne Twister (also behind rand, shuffle, str_shuffle, array_rand) and combined LCG
+ * (lcg_value, uniqid with more entropy), the session's own, engine objects made above the
+ * checkpoint without a seed of their own, GMP, libc's rand, random and drand48, SQLite's randomblob
+ * and random(), MongoDB's ObjectId, GnuTLS, libgcrypt.
  *
  * Those that seed themselves when they are first used are made to forget their state once, before
  * requests begin: a rollback forgets it again. The others are reseeded after each. */
@@ -69,10 +69,33 @@ static int kernel_status(void) {
 static const rand_method from_kernel = {kernel_seed, kernel_bytes, NULL,
                                         kernel_add,  kernel_bytes, kernel_status};
 
+/* Only those that are in the process already: a library that is loaded later seeds itself. */
+static void *loaded(const char *library, const char *function) {
+    void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+    return handle ? dlsym(handle, function) : NULL;
+}
+
+/* gcrypt.h. */
+enum { GCRYCTL_SET_PREFERRED_RNG_TYPE = 65, GCRY_RNG_TYPE_SYSTEM = 3 };
+
+/* Both before anything was drawn from them: libgcrypt, too, can ask the kernel each time. */
 void samovar_reseed_startup(void) {
     int (*set_method)(const rand_method *) = dlsym(RTLD_DEFAULT, "RAND_set_rand_method");
     if (set_method) {
         set_method(&from_kernel);
+    }
+    int (*control)(int, ...) = (int (*)(int, ...))loaded("libgcrypt.so.20", "gcry_control");
+    if (control) {
+        control(GCRYCTL_SET_PREFERRED_RNG_TYPE, GCRY_RNG_TYPE_SYSTEM);
+    }
+}
+
+void gcry_create_nonce(void *to, size_t len);
+
+/* Instead of libgcrypt's, for all models: that counts on from what a process has drawn once. */
+void gcry_create_nonce(void *to, size_t len) {
+    if (!fill_from_kernel(to, len)) {
+        abort(); /* As libgcrypt does: nobody asks whether it worked. */
     }
 }
 
@@ -165,12 +188,6 @@ static int (*snmp_callbacks)(int major, int minor, void *);
 
 /* net-snmp/library/callback.h: of its library; after the first settings are read. */
 enum { SNMP_OF_LIBRARY = 0, SNMP_POST_PREMIB = 3 };
-
-/* Only those that are in the process already: a library that is loaded later seeds itself. */
-static void *loaded(const char *library, const char *function) {
-    void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
-    return handle ? dlsym(handle, function) : NULL;
-}
 
 /* Before the image: or each reset of its generator would begin with all of its start. */
 void samovar_reseed_warm_up(void) {
