@@ -254,7 +254,7 @@ fn numbers_by_the_time_are_told_apart_by_the_worker() {
     assert!(sequences.iter().flatten().all(|s| matches!(&s[..1], "8" | "9" | "a" | "b")));
 }
 
-/// MongoDB's ObjectId has a part that each process draws once, and a count. Of an image, both are the same.
+/// `MongoDB`'s `ObjectId` has a part that each process draws once, and a count. Of an image, both are the same.
 #[test]
 fn no_two_requests_number_a_document_alike() {
     const REQUESTS: usize = 50;

@@ -55,21 +55,16 @@ static void *filled_mmap(hot_state *s, void *at, size_t len, int prot, int flags
     return result;
 }
 
-/* What was mapped above is taken away. It is not enough to look afterwards whether something is
- * there: the kernel likes to put the next mapping into the gap. */
-static void note_taken(persistent_state *s, const void *at, size_t len) {
-    if (samovar_mappings_had(&s->mappings, at, len)) {
-        s->rollback.leave = LEAVE_MAPPING;
-    }
-}
-
 static void note_new_mapping(persistent_state *s, char *at, size_t len, int flags) {
     if (!(flags & MAP_FIXED)) {
         samovar_mappings_made(&s->mappings, at, len);
         return;
     }
     s->mappings.unknown = true;
-    note_taken(s, at, len); /* There is nothing left to write the image's content to. */
+    if (samovar_image_has(at, len)) {
+        s->rollback.leave =
+            LEAVE_MAPPING; /* There is nothing left to write the image's content to. */
+    }
 }
 
 void *mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset) {
@@ -100,7 +95,6 @@ int munmap(void *at, size_t len) {
         if (samovar_arena_give_back(&s->arena, at, len) || samovar_image_has(at, len)) {
             return 0; /* Memory of the image is needed again after the rollback: it stays. */
         }
-        note_taken(s, at, len);
         samovar_mappings_gone(&s->mappings, at, len);
     }
     return (int)syscall(SYS_munmap, at, len);
@@ -118,7 +112,6 @@ void *mremap(void *at, size_t len, size_t new_len, int flags, ...) {
             return MAP_FAILED;
         }
         s->mappings.unknown = true;
-        note_taken(s, at, len);
     }
     return (void *)syscall(SYS_mremap, at, len, new_len, flags, to);
 }
@@ -132,9 +125,11 @@ void *shmat(int segment, const void *at, int flags) {
     return (void *)syscall(SYS_shmat, segment, at, flags);
 }
 
+/* It is not enough to look afterwards whether something is there: the kernel likes to put the next
+ * segment into the gap. */
 int shmdt(const void *at) {
-    if (samovar_persistent) {
-        note_taken(samovar_persistent, at, 1);
+    if (samovar_persistent && samovar_mappings_had(&samovar_persistent->mappings, at, 1)) {
+        samovar_persistent->rollback.leave = LEAVE_MAPPING;
     }
     return (int)syscall(SYS_shmdt, at);
 }
