@@ -7,6 +7,7 @@ off         insight.enabled = false: what all others are compared with
 on          admin, history, OTLP to a collector, the slow log: all that can be on
 urls        the same, and each request has a URL of its own (a million of them are soon there)
 full        the same, and the history's disk is full (root alone: it is mounted)
+tags        the same, and each request has a timer with one of 10,000 sets of tags (beside the same page with all off)
 hang        the same, each request is traced, and the collector takes connections and never answers
 garbage     the same, and a stranger sends packets that are no Pinba to the port for them, as fast as he can
 
@@ -33,6 +34,7 @@ MODELS = ("resident", "checkpoint", "fpm")
 WAYS = {
     "on": "all on",
     "urls": "all on, each URL is new",
+    "tags": "all on, 10,000 sets of tags",
     "full": "all on, the history's disk is full",
     "hang": "all on, the collector hangs",
     "garbage": "all on, garbage for Pinba's port",
@@ -171,13 +173,28 @@ def measure_all(lab, results):
         for name in lab.asked.workloads.split(","):
             for model in lab.asked.models.split(","):
                 measure(lab, results, name, model, ways, taking, hanging, disk, port)
+        for model in lab.asked.models.split(",") if "tags" in ways else ():
+            measure_tags(lab, results, model, taking)
+
+
+def all_off(model):
+    return scenario.samovar("off", "off", model, environment={"SAMOVAR_INSIGHT_ENABLED": "false"})
+
+
+def measure_tags(lab, results, model, taking):
+    """A page of its own: the sets of tags are the application's."""
+    found = scenario.workload(scenario.SCENARIO_APPS / "timed")
+    var = lab.folder / f"store-timed-{model}"
+    var.mkdir()
+    kinds = [all_off(model), all_on(model, "tags", taking, var)]
+    lab.contest(dataclasses.replace(found, name=f"timed-{model}"), kinds, results, finish=weigh)
 
 
 def measure(lab, results, name, model, ways, taking, hanging, disk, port):
     found = scenario.workload(scenario.APPS / name)
-    off = scenario.samovar("off", "off", model, environment={"SAMOVAR_INSIGHT_ENABLED": "false"})
+    off = all_off(model)
     for new_urls in (False, True):
-        mine = [way for way in ways if (way == "urls") == new_urls]
+        mine = [way for way in ways if way != "tags" and (way == "urls") == new_urls]
         if not mine:
             continue
         kinds = [off]

@@ -5,6 +5,8 @@
 
 #[path = "isolation/beside.rs"]
 mod beside;
+#[path = "isolation/clients.rs"]
+mod clients;
 #[path = "isolation/ends.rs"]
 mod ends;
 #[path = "isolation/files.rs"]

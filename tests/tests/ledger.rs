@@ -9,6 +9,8 @@ mod bench;
 mod endings;
 #[path = "ledger/instrumented.rs"]
 mod instrumented;
+#[path = "ledger/sampled.rs"]
+mod sampled;
 #[path = "ledger/truth.rs"]
 mod truth;
 #[path = "ledger/waits.rs"]

@@ -70,7 +70,11 @@ impl Along {
 pub(crate) fn event_class(event: &Event) -> &'static str {
     use samovar_insight::store::EventKind;
     match event.kind {
-        EventKind::Start | EventKind::Reload | EventKind::Stop => "event",
+        EventKind::Start
+        | EventKind::Reload
+        | EventKind::Config
+        | EventKind::Recycle
+        | EventKind::Stop => "event",
         _ => "event bad",
     }
 }

@@ -13,6 +13,7 @@ mod interim;
 mod pass;
 mod pool;
 pub(crate) mod probe;
+mod sampled;
 mod submit;
 mod told;
 pub(crate) mod traced;

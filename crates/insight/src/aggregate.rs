@@ -8,6 +8,7 @@ use crate::pinba::Packet;
 use crate::redaction::Redaction;
 use crate::report::{Entry, Report};
 use crate::route::{Costs, RouteFigures};
+use crate::saving::Saving;
 use crate::series::Series;
 use crate::sink::{Seen, Witness};
 use crate::sources::{SourceFigures, Sources};
@@ -230,6 +231,14 @@ impl Aggregate {
     #[must_use]
     pub fn of_model(&self, model: Model) -> &Costs {
         &self.by_model[model as usize]
+    }
+
+    /// What it saves to boot ahead, where requests to the same routes ran both ways.
+    #[must_use]
+    pub fn saving(&self) -> Option<Saving> {
+        // Not of the others: what is among them is not alike.
+        let named = self.routes.named_places().skip(1);
+        Saving::of(named.map(|(_, route)| route.both_ways()))
     }
 
     /// (host, site, figures) of other machines that tell of their requests.

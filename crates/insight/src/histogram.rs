@@ -17,7 +17,7 @@ const UNITS_MAX: u64 = 3_600_000_000_000 / UNIT_NS;
 /// Two significant digits: 128 buckets for each doubling.
 const DIGITS: u8 = 2;
 /// Times from which on buckets are counted.
-const FEW_MAX: usize = 64;
+const FEW_MAX: usize = 256;
 /// As many times as no bucket of 16 bits can overflow with.
 const SOME_MAX: u64 = u16::MAX as u64;
 

@@ -13,6 +13,7 @@
 //! | `histogram.rs` | times with a bounded relative error |
 //! | `capped.rs` | names that an attacker may invent, and the one for all beyond the cap |
 //! | `route.rs` | what is added up for one route |
+//! | `saving.rs` | what it saves to boot ahead |
 //! | `kept.rs` | the last slow and failed requests, whole |
 //! | `series.rs` | the last seconds and minutes |
 //! | `redaction.rs` | values that nobody should read |
@@ -42,6 +43,7 @@ mod redaction;
 mod report;
 mod route;
 mod running;
+mod saving;
 mod series;
 mod sink;
 pub mod slow_log;
@@ -60,6 +62,7 @@ pub use redaction::{BLOT, Redaction};
 pub use report::{Boot, Entry, Malformed, REPORT_BYTES_MAX, Report, Tags, Wait, WaitKind};
 pub use route::{Costs, RouteFigures, TimerFigures, WaitFigures};
 pub use running::{Clock, HistoryOptions, Insight, Options, now};
+pub use saving::Saving;
 pub use series::{HEAT_ROWS, Moment, Series, heat_row};
 pub use sink::{Fate, Seen, Sink, Tally, Witness};
 pub use sources::SourceFigures;

@@ -4,6 +4,7 @@ use crate::capped::Capped;
 use crate::finished::{End, Model, Numbers};
 use crate::histogram::Histogram;
 use crate::report::{Entry, Wait, WaitKind};
+use crate::saving::BothWays;
 use crate::store::{RouteMinute, StoredTimer, StoredWait};
 
 /// Peers that are told apart for one route.
@@ -166,6 +167,7 @@ pub struct RouteFigures {
     timers: Capped<TimerFigures>,
     tags: Capped<u64>,
     traced: Option<Numbers>,
+    both_ways: BothWays,
     closed: Closed,
     /// Of requests since then; nothing while there are none, for there may be a thousand routes.
     minute: Option<Box<ThisMinute>>,
@@ -202,6 +204,7 @@ impl Default for RouteFigures {
             timers: Capped::new(TIMERS_MAX),
             tags: Capped::new(TAGS_MAX),
             traced: None,
+            both_ways: BothWays::default(),
             closed: Closed::default(),
             minute: None,
         }
@@ -212,6 +215,7 @@ impl RouteFigures {
     /// Adds a request's costs.
     pub(crate) fn count(&mut self, numbers: &Numbers) {
         self.costs.add(numbers);
+        self.both_ways.add(numbers);
         let minute = self.minute.get_or_insert_default();
         minute.wall.add(numbers.wall_ns);
         if numbers.worker != 0 {
@@ -292,6 +296,11 @@ impl RouteFigures {
             })
         });
         changed.collect()
+    }
+
+    /// Its requests by the way they ran.
+    pub(crate) fn both_ways(&self) -> &BothWays {
+        &self.both_ways
     }
 
     /// The latest request that belongs to a trace.

@@ -8,9 +8,8 @@ const URLS: u64 = 1_000_000;
 const TAG_SETS: u64 = 10_000;
 const PEERS: u64 = 1_000;
 const ROUTES_MAX: usize = 1_000;
-/// What the figures of 1,000 routes and a day may take: about 20 MB, and 13 more for the times of the running minute if all of
-/// them are asked for in it.
-const BYTES_MAX: u64 = 40 << 20;
+/// What the figures of 1,000 routes and a day may take.
+const BYTES_MAX: u64 = 30 << 20;
 const BATCH: u64 = 250;
 
 fn resident_bytes() -> u64 {

@@ -41,6 +41,37 @@ pub(crate) struct Row {
     pub(crate) profile: Profile,
 }
 
+/// Rows by route, in the order they came.
+#[derive(Debug, Default)]
+struct Rows {
+    named: Vec<(Box<str>, Vec<Row>)>,
+    places: HashMap<Box<str>, usize, RandomState>,
+    /// Where the last one was found: most come several times in a row, and to compare is cheaper than to look up.
+    last: usize,
+}
+
+impl Rows {
+    fn entry(&mut self, route: &str) -> &mut Vec<Row> {
+        if self.named.get(self.last).is_none_or(|(name, _)| **name != *route) {
+            self.last = self.place(route);
+        }
+        &mut self.named[self.last].1
+    }
+
+    /// Beyond the limit all are one.
+    fn place(&mut self, route: &str) -> usize {
+        if let Some(place) = self.places.get(route) {
+            return *place;
+        }
+        if self.named.len() >= ROUTES_MAX && route != OTHER {
+            return self.place(OTHER);
+        }
+        self.places.insert(route.into(), self.named.len());
+        self.named.push((route.into(), Vec::new()));
+        self.named.len() - 1
+    }
+}
+
 /// A minute that is over.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Minute {
@@ -64,7 +95,7 @@ pub(crate) struct Running {
     /// Whether somebody tells of requests' ends.
     is_told: bool,
     minute: u64,
-    rows: HashMap<Box<str>, Vec<Row>, RandomState>,
+    rows: Rows,
     open: HashMap<Box<str>, Open, RandomState>,
     ended: VecDeque<(Box<str>, Box<str>)>,
     /// (life, generation) of workers, the latest last.
@@ -76,7 +107,7 @@ impl Running {
         Running {
             is_told,
             minute: now - now % MINUTE_S,
-            rows: HashMap::default(),
+            rows: Rows::default(),
             open: HashMap::default(),
             ended: VecDeque::new(),
             lives: VecDeque::new(),
@@ -155,7 +186,8 @@ impl Running {
         }
         let generation = self.generation_of(numbers.worker);
         self.row(route, generation, numbers.model).requests += 1;
-        let open = self.open.remove(finished.id)?;
+        // Most were not seen.
+        let open = if self.open.is_empty() { None } else { self.open.remove(finished.id) }?;
         let Row { generation, model, profile, .. } = open.row;
         if !profile.is_empty() {
             self.row(route, generation, model).profile.merge(&profile, STACKS_MAX);
@@ -168,12 +200,7 @@ impl Running {
     }
 
     fn row(&mut self, route: &str, generation: u64, model: Model) -> &mut Row {
-        let is_known = self.rows.contains_key(route);
-        let route = if is_known || self.rows.len() < ROUTES_MAX { route } else { OTHER };
-        if !self.rows.contains_key(route) {
-            self.rows.insert(route.into(), Vec::new());
-        }
-        let Some(rows) = self.rows.get_mut(route) else { unreachable!("it has just been put") };
+        let rows = self.rows.entry(route);
         let at = rows.iter().position(|row| (row.generation, row.model) == (generation, model));
         let at = at.unwrap_or_else(|| {
             rows.push(Row { generation, model, ..Row::default() });
@@ -196,7 +223,7 @@ impl Running {
             self.row(&route, row.generation, row.model).profile.merge(&row.profile, STACKS_MAX);
         }
         let at = std::mem::replace(&mut self.minute, minute);
-        let rows = std::mem::take(&mut self.rows);
+        let rows = std::mem::take(&mut self.rows).named;
         let rows = rows
             .into_iter()
             .flat_map(|(route, rows)| rows.into_iter().map(move |row| (route.clone(), row)));
@@ -205,7 +232,8 @@ impl Running {
 
     /// What would be kept if the minute were over, running requests by their paths' names.
     pub(crate) fn copy(&self, mut is_wanted: impl FnMut(&str, &Row) -> bool) -> Minute {
-        let known = self.rows.iter().flat_map(|(route, rows)| rows.iter().map(|r| (&**route, r)));
+        let known =
+            self.rows.named.iter().flat_map(|(route, rows)| rows.iter().map(|r| (&**route, r)));
         let open = self.open.values().map(|open| (&*open.route, &open.row));
         let rows = known.chain(open).filter(|(route, row)| is_wanted(route, row));
         let rows = rows.map(|(route, row)| (Box::from(route), row.clone())).collect();
@@ -298,7 +326,7 @@ mod tests {
             running.add(&Sample { request: Some((id, "", &path)), ..sample(id) }, NOW);
         }
         assert_eq!(running.open.len(), OPEN_MAX);
-        assert!(running.rows.len() <= ROUTES_MAX + 1);
+        assert!(running.rows.named.len() <= ROUTES_MAX + 1);
         let sum: u64 =
             running.copy(|_, _| true).rows.iter().map(|(_, r)| r.profile.total().samples).sum();
         assert_eq!(sum, 3 * OPEN_MAX as u64, "nothing is lost");

@@ -32,7 +32,9 @@ pub(crate) use mirrored;
 mod tests {
     use crate::layout::REPORT_BYTES;
     use crate::report::{Ending, LeaveReason};
-    use crate::request::{FLAG_APP, FLAG_FASTCGI, FLAG_HTTPS, FLAG_LEDGER, Head, Header, Str};
+    use crate::request::{
+        FLAG_APP, FLAG_FASTCGI, FLAG_HTTPS, FLAG_LEDGER, FLAG_WHOLE, Head, Header, Str,
+    };
     use std::fmt::Write as _;
 
     const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../worker/csrc/ring.h");
@@ -94,10 +96,11 @@ mod tests {
              /* A string of a request: offset from the start of its head, and length without its NUL. */\n\
              {}/* One header of a request. */\n{}\
              /* Flags of a request: it came over TLS; its script is the front controller; somebody reads\n \
-             * what is said of it; a web server has told all its variables. */\n\
+             * what is said of it; a web server has told all its variables; it is a sample of whole\n \
+             * scripts. */\n\
              enum {{ SAMOVAR_HTTPS = {FLAG_HTTPS}, SAMOVAR_APP = {FLAG_APP}, \
              SAMOVAR_LEDGER = {FLAG_LEDGER}, \
-             SAMOVAR_FASTCGI = {FLAG_FASTCGI} }};\n\n\
+             SAMOVAR_FASTCGI = {FLAG_FASTCGI}, SAMOVAR_WHOLE = {FLAG_WHOLE} }};\n\n\
              /* Most bytes of what is said of it. */\nenum {{ SAMOVAR_REPORT_BYTES = {REPORT_BYTES} }};\n\n\
              {}\
              /* A request's head. Offset 0 means absent for the optional strings. */\n{}\

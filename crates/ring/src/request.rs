@@ -32,6 +32,8 @@ pub const FLAG_APP: u32 = 2;
 pub const FLAG_LEDGER: u32 = 4;
 /// A web server has told all variables of the request: none is added, and none of the fields is one.
 pub const FLAG_FASTCGI: u32 = 8;
+/// It is run as a whole script although the application may be booted ahead, to see what that takes.
+pub const FLAG_WHOLE: u32 = 16;
 
 mirrored! {
     /// The fixed part. Offset 0 means absent for the optional strings.

@@ -90,6 +90,12 @@ impl WorkerEnd {
         }
     }
 
+    /// Its number among the workers that live, of all generations.
+    #[must_use]
+    pub fn place(&self) -> usize {
+        self.index
+    }
+
     fn cell(&self) -> &WorkerCell {
         &self.ring.control().workers[self.index].0
     }

@@ -31,10 +31,10 @@ pub use profile::{Against, ProfileAnswer, ProfileQuestion, ProfileSide};
 pub use shared::{SharedBreaker, SharedCache, SharedObject, SharedStatus};
 pub use status::{
     ConsoleStatus, FrontStatus, ImageFinding, ImageStatus, LinkingStatus, ProfileStatus,
-    ScalingStatus, Status, WorkerStatus,
+    SavingStatus, ScalingStatus, Status, WorkerStatus,
 };
 pub use upgrade::{UpgradeAnswer, UpgradeOptions};
-pub use well::{About, Trouble, troubles};
+pub use well::{About, SAVES_MAX, Trouble, dear, troubles};
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -170,8 +170,30 @@ pub struct ImageStatus {
     pub refork_total: u64,
     /// Why they did.
     pub refork_reasons: BTreeMap<String, u64>,
+    /// What the booted application takes beside whole scripts; `null` while too few ran so.
+    pub saving: Option<SavingStatus>,
     /// What the boot has left open.
     pub findings: Vec<ImageFinding>,
+}
+
+/// Requests of the booted application beside those to the same routes that ran as whole scripts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SavingStatus {
+    /// CPU of one that was booted ahead, the mean.
+    pub ahead_us: f64,
+    /// What it would take as a whole script, the mean.
+    pub script_us: f64,
+    /// Scripts that this is known of.
+    pub scripts: u64,
+}
+
+impl SavingStatus {
+    /// The part of a script's CPU that a booted request takes.
+    #[must_use]
+    pub fn ratio(&self) -> f64 {
+        if self.script_us > 0.0 { self.ahead_us / self.script_us } else { 0.0 }
+    }
 }
 
 /// Whether PHP's code was linked anew in memory.

@@ -115,8 +115,11 @@ void *samovar_shared_memory(size_t len);
 void samovar_shared_memory_end(void *at, size_t len);
 /* A rollback has taken `ns` and copied `pages` pages. */
 void samovar_rolled_back(uint64_t ns, size_t pages, bool searched);
-/* A script that runs whole has called checkpoint(): its worker leaves after the request. */
-void samovar_met_checkpoint(void);
+/* A script that runs whole has called checkpoint(): its worker leaves after the request, unless it
+ * is one that runs such scripts to see what they take. */
+void samovar_met_checkpoint(bool is_sample);
+/* Where this worker stands among all that live; 0 in other processes. */
+unsigned samovar_place_among_workers(void);
 /* This process is no worker (any more): what it would answer has no reader. */
 void samovar_detach(void);
 /* Notes why this worker leaves (leave_reason in ring.h). */

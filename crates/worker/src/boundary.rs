@@ -341,8 +341,14 @@ extern "C" fn samovar_resident(rolls_back: bool) {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn samovar_met_checkpoint() {
-    with(|x| x.met_checkpoint = true);
+extern "C" fn samovar_place_among_workers() -> std::ffi::c_uint {
+    with(|x| x.ring.place()).and_then(|place| place.try_into().ok()).unwrap_or(0)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn samovar_met_checkpoint(is_sample: bool) {
+    // Who runs samples alone runs beside workers that are booted ahead.
+    with(|x| x.met_checkpoint |= !is_sample || x.lanes.contains(&Lane::App));
 }
 
 #[unsafe(no_mangle)]

@@ -10,14 +10,14 @@ use samovar_testkit::{Ldap, MariaDb, Mongo, Postgres, Redis, Server, Ssh, eventu
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 
-struct Kind {
+pub(crate) struct Kind {
     name: &'static str,
     above: &'static str,
     ask: &'static str,
     half: &'static str,
 }
 
-const fn kind(
+pub(crate) const fn kind(
     name: &'static str,
     above: &'static str,
     ask: &'static str,
@@ -49,7 +49,7 @@ const ENDS: [(&str, &str); 7] = [
 ];
 
 /// What all kinds have in common, while one is tried.
-struct Trial {
+pub(crate) struct Trial {
     server: Server,
     name: String,
     /// Of visitors: acknowledged writes, and their names.
@@ -80,7 +80,7 @@ impl Trial {
         }
     }
 
-    fn run(mut self) {
+    pub(crate) fn run(mut self) {
         for (does, ends) in ENDS {
             self.request(does, ends);
             if let Some(beside) = &mut self.beside {
@@ -105,7 +105,7 @@ fn goes_away(mut client: Client, target: &str) -> String {
 }
 
 /// `mode`: what the finding comes to.
-fn start(kind: &Kind, mode: &str, extensions: &[&str], env: &[(&str, &str)]) -> Trial {
+pub(crate) fn start(kind: &Kind, mode: &str, extensions: &[&str], env: &[(&str, &str)]) -> Trial {
     let Kind { name, above, ask, half } = kind;
     let php = format!(
         "{above}\nSamovar\\checkpoint(); $who = $_GET['who'];
@@ -120,7 +120,7 @@ fn start(kind: &Kind, mode: &str, extensions: &[&str], env: &[(&str, &str)]) -> 
 }
 
 /// An HTTP server that keeps its connections, and names what it is asked for in each answer.
-fn kept_http() -> u16 {
+pub(crate) fn kept_http() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = listener.local_addr().expect("it is bound").port();
     let serve = |client: TcpStream| -> std::io::Result<()> {
@@ -369,6 +369,24 @@ fn sqlite_in_all_its_journal_modes_however_a_request_ends() {
         let trial = start(&lite, model, &[], &[("LITE", &text)]);
         Trial { beside: Some(Beside::start(&file)), ..trial }.run();
     }
+}
+
+/// The class, whose connection each worker has from the boot; statements of the boot are run again.
+const LITE_CLASS: Kind = kind(
+    "SQLite3",
+    "$db = new SQLite3(getenv('LITE')); $db->busyTimeout(20000); $db->exec('PRAGMA synchronous = OFF');
+     $db->exec('CREATE TABLE IF NOT EXISTS cups (who TEXT)'); $add = $db->prepare('INSERT INTO cups VALUES (?)');",
+    "$add->bindValue(1, $who); $add->execute(); echo $db->querySingle('SELECT who FROM cups ORDER BY rowid DESC'),
+     ' ', all($db->querySingle('SELECT count(*) FROM cups'));",
+    "$db->exec('BEGIN IMMEDIATE'); $add->bindValue(1, $who); $add->execute(); $db->openBlob('cups', 'who', 1);",
+);
+
+#[test]
+fn the_class_of_sqlite_however_a_request_ends() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("cups.db");
+    let trial = start(&LITE_CLASS, "shared", &[], &[("LITE", &file.display().to_string())]);
+    Trial { beside: Some(Beside::start(&file)), ..trial }.run();
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::stage::{ask, start};
 use samovar_testkit::http::{Client, Request};
 use samovar_testkit::{Server, eventually, workspace};
 use serde_json::Value;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -70,8 +70,11 @@ fn no_two_requests_draw_the_same() {
     let requests = std::env::var("ISOLATION_TOKENS")
         .map_or(REQUESTS, |text| text.parse().expect("ISOLATION_TOKENS is a number"));
     let drawn = Mutex::new(Drawn::default());
-    for (every, share) in [("checkpoint", 3), ("3", 1), ("0", 1)] {
-        let server = start("tokens.php").workers(2).env("ISOLATION_EVERY", every).start();
+    for (every, alone, share) in
+        [("checkpoint", "", 2), ("checkpoint", "alone", 1), ("3", "", 1), ("0", "", 1)]
+    {
+        let server = start("tokens.php").workers(2).env("ISOLATION_EVERY", every);
+        let server = server.env("ISOLATION_ALONE", alone).start();
         draw(&server, &drawn, requests * share / 5);
         assert!(server.worker_pids().len() == 2, "{}", server.log());
         server.stop();
@@ -199,5 +202,77 @@ fn a_worker_knows_who_it_is() {
         {
             assert_eq!(answer[n + 1], own, "{what}: {answer}");
         }
+    }
+}
+
+/// libuuid draws its clock sequence once in a process: two workers that ask at once would be given the same number.
+#[test]
+fn numbers_by_the_time_are_told_apart_by_the_worker() {
+    let server = Server::script(
+        "<?php $libuuid = FFI::cdef('void uuid_generate_time(unsigned char *);');
+         $draw = function () use ($libuuid) {
+             $bytes = FFI::new('unsigned char[16]');
+             $libuuid->uuid_generate_time($bytes);
+             return bin2hex(FFI::string($bytes, 16));
+         };
+         $draw();
+         Samovar\\checkpoint();
+         usleep(1000);
+         echo json_encode([getmypid(), $draw(), $draw()]);",
+    )
+    .workers(2)
+    .define("ffi.enable", "1")
+    .start();
+    let drawn = Mutex::new(BTreeMap::<i64, BTreeSet<String>>::new());
+    eventually("answers of both workers", || {
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let answer = ask(&server, "/");
+                    let pid = answer[0].as_i64().expect("a number");
+                    let mut drawn = drawn.lock().expect("no client has panicked");
+                    for n in [1, 2] {
+                        let uuid = answer[n].as_str().expect("a text").to_owned();
+                        let of_worker = drawn.entry(pid).or_default();
+                        assert!(of_worker.insert(uuid.clone()), "twice: {uuid}");
+                    }
+                });
+            }
+        });
+        (drawn.lock().expect("no client has panicked").len() == 2).then_some(())
+    });
+    let drawn = drawn.into_inner().expect("no client has panicked");
+    // RFC 9562: version 1 in the seventh byte, variant and sequence in the ninth and tenth, then the machine.
+    let parts = |range: std::ops::Range<usize>| -> Vec<BTreeSet<&str>> {
+        drawn.values().map(|of| of.iter().map(|uuid| &uuid[range.clone()]).collect()).collect()
+    };
+    assert!(parts(12..13).iter().all(|version| version.iter().eq(["1"].iter())), "{drawn:?}");
+    let sequences = parts(16..20);
+    assert!(sequences.iter().all(|own| own.len() == 1), "{drawn:?}");
+    assert_ne!(sequences[0], sequences[1], "{drawn:?}");
+    assert_eq!(parts(20..32)[0], parts(20..32)[1], "the same machine: {drawn:?}");
+    assert!(sequences.iter().flatten().all(|s| matches!(&s[..1], "8" | "9" | "a" | "b")));
+}
+
+/// `MongoDB`'s `ObjectId` has a part that each process draws once, and a count. Of an image, both are the same.
+#[test]
+fn no_two_requests_number_a_document_alike() {
+    const REQUESTS: usize = 50;
+    // With a pipe above, each worker boots by itself, and is the process that has drawn.
+    for (above, mode) in [("", "shared"), ("$p = popen('cat', 'w');", "worker")] {
+        let server = Server::script(&format!(
+            "<?php {above} new MongoDB\\BSON\\ObjectId(); Samovar\\checkpoint();
+             echo json_encode([getmypid(), (string) new MongoDB\\BSON\\ObjectId()]);"
+        ))
+        .workers(1)
+        .extensions(&["mongodb"])
+        .args(["--rehearse", "false"])
+        .start();
+        eventually(mode, || (server.status()["image"]["mode"] == mode).then_some(()));
+        let answers: Vec<Value> = (0..REQUESTS).map(|_| ask(&server, "/")).collect();
+        let numbers: BTreeSet<_> = answers.iter().filter_map(|answer| answer[1].as_str()).collect();
+        assert_eq!(numbers.len(), REQUESTS, "{mode}: {numbers:?}");
+        let last = &answers[REQUESTS - 1];
+        assert_eq!(answers[REQUESTS - 2][0], last[0], "{mode}: one worker has drawn them");
     }
 }

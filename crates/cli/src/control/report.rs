@@ -11,11 +11,11 @@ use samovar_profile::loads::Loads;
 use samovar_published::Publishing;
 use samovar_ring::{DesiredState, WorkerState};
 use samovar_shared::Shared;
-use samovar_supervisor::{ConsoleLine, Handle, Linking, Report, ScaleLine};
+use samovar_supervisor::{ConsoleLine, Handle, Image, Linking, Report, ScaleLine};
 use samovar_wire::{
     ConsoleStatus, Figures, FrontStatus, ImageFinding, ImageStatus, LinkingStatus, ROUTES_MAX,
-    RouteLine, ScalingStatus, SharedBreaker, SharedCache, SharedObject, SharedStatus, Status,
-    WAITS_MAX, WaitLine, WorkerStatus,
+    RouteLine, SavingStatus, ScalingStatus, SharedBreaker, SharedCache, SharedObject, SharedStatus,
+    Status, WAITS_MAX, WaitLine, WorkerStatus,
 };
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         log_lines_lost_total: sources.logs.lost(),
         access_log_lines_lost_total: front.log_lines_lost_total,
         slow_log_lines_lost_total: sources.slow_log.as_ref().map_or(0, Log::lost),
-        image: image(&report),
+        image: image(&report, sources.insight.as_deref()),
         linking: report.linking.as_ref().map(linking),
         shared: shared(&sources.shared, &sources.published),
         profile: sources.sampling.as_ref().map(|sampling| sampling.status()),
@@ -297,7 +297,20 @@ fn linking(linking: &Linking) -> LinkingStatus {
     }
 }
 
-fn image(report: &Report) -> Option<ImageStatus> {
+/// What the booted application takes beside whole scripts. Where each worker boots by itself, those that had to leave have
+/// cost a boot, which requests share.
+fn saving(report: &Report, image: &Image, insight: &Insight) -> Option<SavingStatus> {
+    let found = insight.figures().saving()?;
+    let boots = if image.mode.word() == "worker" { report.reforks } else { 0 };
+    let requests = report.rollbacks.count.saturating_add(report.reforks).max(1);
+    #[allow(clippy::cast_precision_loss)] // No server answers 2^52 requests.
+    let boot_ns = image.boot.as_secs_f64() * 1e9 * boots as f64 / requests as f64;
+    let us = |ns: f64| (ns / 100.0).round() / 10.0;
+    let (ahead_us, script_us) = (us(found.ahead_ns + boot_ns), us(found.whole_ns));
+    Some(SavingStatus { ahead_us, script_us, scripts: found.whole })
+}
+
+fn image(report: &Report, insight: Option<&Insight>) -> Option<ImageStatus> {
     let finding = |f: &samovar_supervisor::Finding| ImageFinding {
         kind: f.kind.clone(),
         action: f.action.clone(),
@@ -321,6 +334,7 @@ fn image(report: &Report) -> Option<ImageStatus> {
         rollback_us_p99: us(report.rollbacks.p99_ns),
         refork_total: report.reforks,
         refork_reasons: reasons.collect(),
+        saving: insight.and_then(|insight| saving(report, image, insight)),
         findings: report.findings.iter().map(finding).collect(),
     })
 }

@@ -238,6 +238,9 @@ impl Settings {
                     }
                     ("workers", "min" | "max") => keys.push("workers".to_owned()),
                     ("insight", "trace_share_ppm") => keys.push("insight.trace_share".to_owned()),
+                    ("insight", "script_share_ppm") => {
+                        keys.push("insight.script_share".to_owned());
+                    }
                     _ => keys.push(format!("{name}.{inner}")),
                 }
             }
@@ -329,6 +332,8 @@ pub struct Insight {
     pub trace_from: TraceFrom,
     /// Of the requests that no trace was taken over for, how many begin one that is kept: of a million.
     pub trace_share_ppm: u32,
+    /// Requests to the booted application that run as whole scripts, of a million.
+    pub script_share_ppm: u32,
     /// The Pinba server that is told of each request: `host:port`.
     pub pinba: Option<String>,
     /// Where other machines' packets come in.

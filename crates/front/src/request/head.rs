@@ -10,7 +10,7 @@ use crate::route::target::Target;
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use samovar_ring::Lane;
 use samovar_ring::request::{
-    FLAG_APP, FLAG_HTTPS, FLAG_LEDGER, RequestHead, TooLarge, encode_with,
+    FLAG_APP, FLAG_HTTPS, FLAG_LEDGER, FLAG_WHOLE, RequestHead, TooLarge, encode_with,
 };
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
@@ -19,15 +19,17 @@ use std::os::unix::ffi::OsStrExt;
 type Variable<'a> = (&'static [u8], Cow<'a, [u8]>);
 
 impl ScriptRequest<'_> {
-    /// Encodes the head into `out`. `body_bytes`: the body's length, if it is known.
+    /// Encodes the head into `out`. `body_bytes`: the body's length, if it is known. `is_whole`: it runs as a whole script.
     pub(super) fn encode(
         &self,
         body_bytes: Option<u64>,
+        is_whole: bool,
         out: &mut Vec<u8>,
     ) -> Result<(), TooLarge> {
         let ScriptRequest { context, parts, script } = *self;
+        let whole = if is_whole { FLAG_WHOLE } else { 0 };
         if let Some(told) = context.told {
-            return self.encode_told(told, body_bytes, out);
+            return self.encode_told(told, body_bytes, whole, out);
         }
         let ends = context.ends;
         let headers = &parts.headers;
@@ -61,7 +63,7 @@ impl ScriptRequest<'_> {
             content_length: body_bytes.or_else(declared),
             server_port: self.server_port(is_https),
             remote_port,
-            flags: flags(script.lane, is_https, self.shared().recorder.wants_reports()),
+            flags: flags(script.lane, is_https, self.shared().recorder.wants_reports()) | whole,
         };
         let of_ends = ends.variables.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
         let of_trace = self.trace_variables();

@@ -43,7 +43,7 @@ pub(super) async fn run(
     let shared = context.shared();
     let request = ScriptRequest { context: *context, parts, script };
     let mut encoded = Vec::new();
-    request.encode(upload.bytes(), &mut encoded).map_err(|_| Failure::HeadTooLarge)?;
+    request.encode(upload.bytes(), false, &mut encoded).map_err(|_| Failure::HeadTooLarge)?;
     shared.counters.passes.add(1);
     let may_run_twice = is_safe(&parts.method) && matches!(upload, Upload::None);
     let mut upload = Some(upload);

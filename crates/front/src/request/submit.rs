@@ -5,6 +5,7 @@
 
 use super::context::ScriptRequest;
 use super::interim;
+use super::sampled;
 use super::traced;
 use super::upload::{self, Upload};
 use crate::answer::error_page::Failure;
@@ -17,7 +18,7 @@ use crate::route::target::Target;
 use crate::runtime::shed::Shed;
 use crate::shared::Shared;
 use http::Method;
-use samovar_ring::{Death, Filling};
+use samovar_ring::{Death, Filling, Lane};
 use std::future::poll_fn;
 
 /// Runs the request and waits for the start of its answer; the exchange, if more is to come.
@@ -120,7 +121,7 @@ async fn queue(
     request: &ScriptRequest<'_>,
     upload: Upload,
     held: Option<Held>,
-    may_trace: bool,
+    is_first: bool,
 ) -> Result<Exchange, Failure> {
     let shared = request.shared();
     let filling = shared.exchanges.borrow_mut().fill();
@@ -128,7 +129,7 @@ async fn queue(
         Some(filling) => filling,
         None => wait_for_slot(shared).await?,
     };
-    let exchange = fill(request, filling, &upload, held, may_trace)?;
+    let exchange = fill(request, filling, &upload, held, is_first)?;
     if matches!(upload, Upload::Spooled(..) | Upload::Live(..)) {
         upload::pump(shared, upload, exchange.feed());
     }
@@ -147,12 +148,13 @@ fn fill(
     filling: Filling,
     upload: &Upload,
     held: Option<Held>,
-    may_trace: bool,
+    is_first: bool,
 ) -> Result<Exchange, Failure> {
     let shared = request.shared();
     let mut encoded = shared.encoded.borrow_mut();
     let mut exchanges = shared.exchanges.borrow_mut();
-    if request.encode(upload.bytes(), &mut encoded).is_err() {
+    let is_whole = is_first && sampled::runs_whole(request, upload, &mut exchanges);
+    if request.encode(upload.bytes(), is_whole, &mut encoded).is_err() {
         exchanges.give_up(filling);
         return Err(Failure::HeadTooLarge);
     }
@@ -168,7 +170,11 @@ fn fill(
         exchanges.give_up(filling);
         return Err(Failure::Internal);
     }
-    let lane = if may_trace { traced::lane(request, &exchanges) } else { request.script.lane };
+    let lane = match (is_whole, is_first) {
+        (true, _) => Lane::Script,
+        (false, true) => traced::lane(request, &exchanges),
+        (false, false) => request.script.lane,
+    };
     let terms = request.script.terms;
     let extended = request.context.setup.settings.timeouts.extended;
     let submitted = exchanges.submit(filling, Order { lane, terms, extended, held });

@@ -71,11 +71,12 @@ pub(super) fn complaint(context: &RequestContext<'_>, failure: Failure) -> Optio
 }
 
 impl ScriptRequest<'_> {
-    /// Encodes what was told into `out`.
+    /// Encodes what was told into `out`, with further flags.
     pub(super) fn encode_told(
         &self,
         told: &Told,
         body_bytes: Option<u64>,
+        further: u32,
         out: &mut Vec<u8>,
     ) -> Result<(), TooLarge> {
         let ScriptRequest { context, parts, script } = *self;
@@ -103,7 +104,7 @@ impl ScriptRequest<'_> {
             content_length: body_bytes.or_else(|| told.number("CONTENT_LENGTH")),
             server_port: told.number("SERVER_PORT").unwrap_or_default(),
             remote_port: told.number("REMOTE_PORT").unwrap_or_default(),
-            flags: flags(script.lane, context.ends.is_tls, wants_report) | FLAG_FASTCGI,
+            flags: flags(script.lane, context.ends.is_tls, wants_report) | FLAG_FASTCGI | further,
         };
         let headers = parts.headers.iter().map(|(n, v)| (n.as_str().as_bytes(), v.as_bytes()));
         let odd: Vec<_> = told.odd_headers().collect();

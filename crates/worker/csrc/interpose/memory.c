@@ -1,5 +1,5 @@
-/* mmap, munmap, mremap, madvise, mprotect, mlock: memory beyond the image is noted, memory of the
- * image stays. */
+/* mmap, munmap, mremap, shmat, shmdt, madvise, mprotect, mlock: memory beyond the image is noted,
+ * memory of the image stays. */
 #define _GNU_SOURCE
 #include "interpose/original.h"
 #include "memory/arena.h"
@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -113,6 +114,24 @@ void *mremap(void *at, size_t len, size_t new_len, int flags, ...) {
         s->mappings.unknown = true;
     }
     return (void *)syscall(SYS_mremap, at, len, new_len, flags, to);
+}
+
+/* Segments of System V. What a request attaches, and leaves, is found as what libc maps is. */
+void *shmat(int segment, const void *at, int flags) {
+    if (samovar_persistent && flags & SHM_REMAP) {
+        samovar_persistent->rollback.leave =
+            LEAVE_MAPPING; /* What was there is gone, and untold. */
+    }
+    return (void *)syscall(SYS_shmat, segment, at, flags);
+}
+
+/* It is not enough to look afterwards whether something is there: the kernel likes to put the next
+ * segment into the gap. */
+int shmdt(const void *at) {
+    if (samovar_persistent && samovar_mappings_had(&samovar_persistent->mappings, at, 1)) {
+        samovar_persistent->rollback.leave = LEAVE_MAPPING;
+    }
+    return (int)syscall(SYS_shmdt, at);
 }
 
 /* In the image this would bring back the image's content, where the caller wants zeros. */

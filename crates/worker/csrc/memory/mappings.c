@@ -225,6 +225,20 @@ static size_t cut(mappings_state *s, uint32_t i, char *from, char *to) {
     return (size_t)(to - from);
 }
 
+bool samovar_mappings_had(const mappings_state *s, const void *at, size_t len) {
+    const uintptr_t from = (uintptr_t)at, to = from + whole_pages(len);
+    uint32_t low = 0, high = s->base_count; /* They are in the order of their addresses. */
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (s->base[middle].to <= from) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < s->base_count && s->base[low].from < to;
+}
+
 void samovar_mappings_gone(mappings_state *s, char *at, size_t len) {
     len = whole_pages(len);
     size_t known = 0;

@@ -37,5 +37,7 @@ void samovar_mappings_restore(mappings_state *s, bool touched, uint64_t rollback
 /* In mmap() and its like: bytes, rounded up to whole pages. */
 void samovar_mappings_made(mappings_state *s, char *at, size_t len);
 void samovar_mappings_gone(mappings_state *s, char *at, size_t len);
+/* Whether something was mapped there when the worker began. */
+bool samovar_mappings_had(const mappings_state *s, const void *at, size_t len);
 
 #endif

@@ -153,6 +153,14 @@ static void begin_below(void) {
     samovar_resume();
 }
 
+/* Not of a script beside the front controller: no boot would come down to it. Nor of one that is
+ * run whole to see what that takes, while others are booted ahead. */
+void samovar_meets_boot(void) {
+    if (samovar_current && (samovar_current->flags & SAMOVAR_APP)) {
+        samovar_met_checkpoint(samovar_current->flags & SAMOVAR_WHOLE);
+    }
+}
+
 void samovar_checkpoint(void) {
     if (samovar_below_checkpoint || samovar_serving || samovar_task_current()) {
         return;
@@ -162,10 +170,7 @@ void samovar_checkpoint(void) {
     }
     if (samovar_place == SAMOVAR_RUNS_SCRIPTS) {
         samovar_ledger_booted();
-        /* Not of a script beside the front controller: no boot would come down to it. */
-        if (samovar_current && (samovar_current->flags & SAMOVAR_APP)) {
-            samovar_met_checkpoint();
-        }
+        samovar_meets_boot();
         return;
     }
     samovar_tasks_end(); /* By checkpoint_after: nothing that waits can be part of an image. */

@@ -5,6 +5,7 @@
  * end: a fresh worker takes over then. Written after FrankenPHP's documentation. */
 #include "model/frankenphp.h"
 #include "insight/ledger.h"
+#include "model/checkpoint.h"
 #include "model/resident.h"
 #include "model/script.h"
 #include "sapi/sapi.h"
@@ -44,7 +45,7 @@ static bool serve_once(samovar_handler *handler) {
     }
     samovar_frankenphp_handled = true;
     samovar_ledger_booted();
-    samovar_met_checkpoint();
+    samovar_meets_boot();
     samovar_call_handler(handler);
     samovar_finish_answer();
     return true;

@@ -417,9 +417,7 @@ ZEND_FUNCTION(Samovar_serve) {
         /* A worker that was not booted ahead has met serve() in a request: what the script has made
          * above is that visitor's, and nobody else's. The application's next worker boots ahead. */
         samovar_ledger_booted();
-        if (samovar_current->flags & SAMOVAR_APP) {
-            samovar_met_checkpoint();
-        }
+        samovar_meets_boot();
         /* For scripts other than the front controller: the handler answers the one request. */
         samovar_call_handler(&handler);
     } else {

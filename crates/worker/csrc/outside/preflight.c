@@ -64,16 +64,10 @@ static void look_at_socket(int fd, int *fall) {
               "Samovar\\kept() with it");
 }
 
-/* Kernel objects whose own state a rollback of memory does not reach. */
-static bool is_stateful(const char *name) {
-    const char *const kinds[] = {"eventpoll",   "timerfd",    "signalfd", "inotify",  "io_uring",
-                                 "userfaultfd", "perf_event", "bpf",      "fanotify", "eventfd"};
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (strstr(name, kinds[i])) {
-            return true;
-        }
-    }
-    return false;
+/* Kernel objects have a state that a rollback of memory does not reach: epoll, timerfd, eventfd,
+ * inotify, io_uring, and those that are yet to come. A process's descriptor only names it. */
+static bool is_kernel_object(const char *name) {
+    return strncmp(name, "anon_inode:", 11) == 0 && !strstr(name, "pidfd");
 }
 
 /* A lock that others wait for says that what it protects is the process's own: it was read, and a
@@ -157,7 +151,7 @@ static void look_at_descriptor(int fd, void *data) {
         if (!look_at_locks(fd, name, fall)) {
             look_at_file(fd, &info, name, fall);
         }
-    } else if (strncmp(name, "anon_inode:", 11) == 0 && is_stateful(name)) {
+    } else if (is_kernel_object(name)) {
         report(fall, "kernel-object", FALL_SCRIPT, name, samovar_boot_where(fd),
                "start event loops below the checkpoint");
     }

@@ -1,10 +1,11 @@
 /* Random generators: none may go on where the image stood, or all requests would draw the same.
  *
  * OpenSSL and those that ask the kernel each time need nothing: OpenSSL is given a method that asks
- * the kernel. The others get a new seed after every rollback and fork: PHP's Mersenne Twister (also
- * behind rand, shuffle, str_shuffle, array_rand) and combined LCG (lcg_value, uniqid with more
- * entropy), the session's own, engine objects made above the checkpoint without a seed of their
- * own, GMP, libc's rand, random and drand48, SQLite's randomblob and random(), GnuTLS, libgcrypt.
+ * the kernel, libgcrypt is told to. The others get a new seed after every rollback and fork: PHP's
+ * Mersenne Twister (also behind rand, shuffle, str_shuffle, array_rand) and combined LCG
+ * (lcg_value, uniqid with more entropy), the session's own, engine objects made above the
+ * checkpoint without a seed of their own, GMP, libc's rand, random and drand48, SQLite's randomblob
+ * and random(), MongoDB's ObjectId, GnuTLS, libgcrypt.
  *
  * Those that seed themselves when they are first used are made to forget their state once, before
  * requests begin: a rollback forgets it again. The others are reseeded after each. */
@@ -16,6 +17,7 @@
 #include <dlfcn.h>
 #include <ext/standard/basic_functions.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <sys/random.h>
 
 /* ---- OpenSSL ------------------------------------------------------------------------------- */
@@ -67,10 +69,33 @@ static int kernel_status(void) {
 static const rand_method from_kernel = {kernel_seed, kernel_bytes, NULL,
                                         kernel_add,  kernel_bytes, kernel_status};
 
+/* Only those that are in the process already: a library that is loaded later seeds itself. */
+static void *loaded(const char *library, const char *function) {
+    void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+    return handle ? dlsym(handle, function) : NULL;
+}
+
+/* gcrypt.h. */
+enum { GCRYCTL_SET_PREFERRED_RNG_TYPE = 65, GCRY_RNG_TYPE_SYSTEM = 3 };
+
+/* Both before anything was drawn from them: libgcrypt, too, can ask the kernel each time. */
 void samovar_reseed_startup(void) {
     int (*set_method)(const rand_method *) = dlsym(RTLD_DEFAULT, "RAND_set_rand_method");
     if (set_method) {
         set_method(&from_kernel);
+    }
+    int (*control)(int, ...) = (int (*)(int, ...))loaded("libgcrypt.so.20", "gcry_control");
+    if (control) {
+        control(GCRYCTL_SET_PREFERRED_RNG_TYPE, GCRY_RNG_TYPE_SYSTEM);
+    }
+}
+
+void gcry_create_nonce(void *to, size_t len);
+
+/* Instead of libgcrypt's, for all models: that counts on from what a process has drawn once. */
+void gcry_create_nonce(void *to, size_t len) {
+    if (!fill_from_kernel(to, len)) {
+        abort(); /* As libgcrypt does: nobody asks whether it worked. */
     }
 }
 
@@ -164,12 +189,6 @@ static int (*snmp_callbacks)(int major, int minor, void *);
 /* net-snmp/library/callback.h: of its library; after the first settings are read. */
 enum { SNMP_OF_LIBRARY = 0, SNMP_POST_PREMIB = 3 };
 
-/* Only those that are in the process already: a library that is loaded later seeds itself. */
-static void *loaded(const char *library, const char *function) {
-    void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
-    return handle ? dlsym(handle, function) : NULL;
-}
-
 /* Before the image: or each reset of its generator would begin with all of its start. */
 void samovar_reseed_warm_up(void) {
     int (*initialize)(void) = (int (*)(void))loaded("libsqlite3.so.0", "sqlite3_initialize");
@@ -193,6 +212,25 @@ static void forget_gmp(void) {
     }
 }
 
+/* libbson/src/bson/bson-context-private.h: flags, and behind a counter and five random bytes the
+ * number of the process that has drawn them, in the first so many bytes. */
+enum { BSON_FLAGS_CHECKS_PROCESS = 4, BSON_CONTEXT_BYTES = 48 };
+
+/* MongoDB's ObjectId: each process draws its part once, and counts on. A request would draw what
+ * the one before has drawn. libbson draws anew when it finds itself in another process. */
+static void forget_bson(void) {
+    char *(*context)(void) = (char *(*)(void))dlsym(RTLD_DEFAULT, "bson_context_get_default");
+    char *at = context ? context() : NULL;
+    if (!at || !(*(uint32_t *)at & BSON_FLAGS_CHECKS_PROCESS)) {
+        return;
+    }
+    for (size_t i = sizeof(uint64_t); i < BSON_CONTEXT_BYTES; i += sizeof(uint64_t)) {
+        if (*(uint64_t *)(at + i) == (uint64_t)getpid()) {
+            *(uint64_t *)(at + i) = 0;
+        }
+    }
+}
+
 /* libc's generators are asked through interpose/random.c, which seeds them first. */
 static bool libc_is_unseeded;
 
@@ -200,6 +238,7 @@ void samovar_reseed_prepare(void) {
     find_engines();
     forget_sqlite();
     forget_gmp();
+    forget_bson();
     libc_is_unseeded = true;
     gnutls_refresh = (void (*)(void))loaded("libgnutls.so.30", "gnutls_rnd_refresh");
     gcrypt_poll = (void (*)(void))loaded("libgcrypt.so.20", "gcry_fast_random_poll");

@@ -38,7 +38,7 @@ final class Boot
         $this->randomizer = new \Random\Randomizer(new \Random\Engine\Xoshiro256StarStar());
         $this->sqlite = new \PDO('sqlite::memory:');
         $this->libc = \FFI::cdef(self::LIBC);
-        $this->gcrypt = self::library(self::GCRYPT, 'libgcrypt.so.20');
+        $this->gcrypt = self::library(self::GCRYPT, null);
         $this->gnutls = self::library(self::GNUTLS, 'libgnutls.so.30');
         $this->gcrypt?->gcry_check_version(null);
         $this->document = new \DOMDocument();
@@ -47,7 +47,8 @@ final class Boot
         $this->xslt->importStylesheet($this->document);
     }
 
-    private static function library(string $functions, string $file): ?\FFI
+    /** Null: as an extension calls it that is linked with the library. */
+    private static function library(string $functions, ?string $file): ?\FFI
     {
         try {
             return \FFI::cdef($functions, $file);

@@ -57,6 +57,7 @@ final class Suite
     {
         return match (true) {
             $need === 'root' => posix_geteuid() !== 0,
+            $need === 'room to be nicer' => \function_exists('pcntl_getpriority') && pcntl_getpriority() > 14,
             $need === 'opcache' => ini_get('opcache.enable') !== '1',
             $need === 'new privileges' => (bool) preg_grep('/^NoNewPrivs:\s+1/', file('/proc/self/status')),
             $need === 'namespaces' => !self::mayUnshare(),

@@ -5,7 +5,7 @@ use crate::chart::bar;
 use crate::frame::{nothing, part, tile};
 use crate::human;
 use maud::{Markup, html};
-use samovar_wire::ImageStatus as Image;
+use samovar_wire::{ImageStatus as Image, SavingStatus, dear};
 
 /// Findings that are shown.
 const FINDINGS_MAX: usize = 500;
@@ -45,6 +45,9 @@ fn us(us: f64) -> String {
 fn tiles(image: &Image) -> Markup {
     html! {
         p { b { (image.mode) } " – " (mode(&image.mode)) }
+        @if let Some(advice) = dear(image) {
+            p { "Booting ahead saves little: " (advice) "." }
+        }
         dl.tiles {
             (tile("Size", &human::bytes(image.bytes), &format!("{} regions", image.regions)))
             (tile("Booted in", &us(image.boot_ms * 1_000.0), ""))
@@ -53,9 +56,17 @@ fn tiles(image: &Image) -> Markup {
             (tile("Rollback p99", &us(image.rollback_us_p99), ""))
             (tile("Hot pages", &human::count(image.hot_pages.into()), "of the worker with most"))
             (tile("Searches", &human::count(image.searches_total), "for written pages"))
+            @if let Some(saving) = image.saving {
+                (tile("CPU per request", &us(saving.ahead_us), &beside_scripts(&saving)))
+            }
             (tile("Fresh forks", &human::count(image.refork_total), ""))
         }
     }
+}
+
+fn beside_scripts(saving: &SavingStatus) -> String {
+    let (script, ratio) = (us(saving.script_us), saving.ratio());
+    format!("{ratio:.2} of the {script} of a script")
 }
 
 fn findings(image: &Image) -> Markup {

@@ -89,6 +89,22 @@ pub(super) const SETTINGS: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        key: "insight.script_share",
+        flag: "insight-script-share",
+        value: "PERCENT",
+        kind: Kind::Text {
+            allowed: "a share from `0%` to `100%`, such as `0.1%`",
+            set: |settings, text, _| {
+                super::exports::share(text).map(|ppm| settings.insight.script_share_ppm = ppm)
+            },
+        },
+        default: Preset::Text("0%"),
+        doc: "How many requests to the booted application run as whole scripts, to see what that takes",
+        long: "GET and HEAD alone, by workers for scripts, where one has nothing to do. `samovar status` then says \
+               what the checkpoint saves, and where it saves nothing.",
+        ..PLAIN
+    },
+    Setting {
         key: "insight.slow_request",
         flag: "insight-slow-request",
         value: "TIME",

@@ -9,5 +9,5 @@ return [
     'look' => static fn () => pcntl_getpriority(),
     'resident' => 'kept',
     'refork' => true,
-    'needs' => ['pcntl'],
+    'needs' => ['pcntl', 'room to be nicer'],
 ];

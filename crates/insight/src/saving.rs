@@ -1,0 +1,132 @@
+//! What it saves to boot an application ahead: the CPU of requests that ran so, and of those to the same routes that ran as
+//! whole scripts.
+
+use crate::finished::{Model, Numbers};
+
+/// Scripts of a route below which one that compiled would weigh too much.
+const OF_ROUTE_MIN: u64 = 5;
+/// Scripts in all below which nothing is said.
+const SCRIPTS_MIN: u64 = 20;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    requests: u64,
+    cpu_ns: u64,
+}
+
+impl Sum {
+    fn add(&mut self, ns: u64) {
+        self.requests += 1;
+        self.cpu_ns = self.cpu_ns.saturating_add(ns);
+    }
+
+    fn mean_ns(&self) -> f64 {
+        self.cpu_ns as f64 / self.requests as f64
+    }
+}
+
+/// Of one route, both ways, since the last reload.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct BothWays {
+    generation: u32,
+    ahead: Sum,
+    whole: Sum,
+}
+
+impl BothWays {
+    pub(crate) fn add(&mut self, numbers: &Numbers) {
+        if numbers.generation > self.generation {
+            *self = BothWays { generation: numbers.generation, ..BothWays::default() };
+        }
+        if numbers.worker == 0 || numbers.generation < self.generation {
+            return;
+        }
+        match numbers.model {
+            Model::Checkpoint | Model::Resident => self.ahead.add(numbers.cpu_ns),
+            Model::Script => self.whole.add(numbers.cpu_ns),
+            Model::None | Model::Elsewhere => {}
+        }
+    }
+}
+
+/// Requests to routes that ran both ways, weighed alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Saving {
+    /// Those that were booted ahead.
+    pub ahead: u64,
+    /// Their CPU, the mean in ns.
+    pub ahead_ns: f64,
+    /// Those that ran as whole scripts.
+    pub whole: u64,
+    /// What the others would have taken as scripts, the mean in ns.
+    pub whole_ns: f64,
+}
+
+impl Saving {
+    /// Nothing, where too few ran both ways.
+    pub(crate) fn of<'a>(routes: impl Iterator<Item = &'a BothWays>) -> Option<Saving> {
+        let (mut ahead, mut whole, mut as_scripts_ns) = (Sum::default(), 0, 0.0);
+        let both = |of: &&BothWays| of.whole.requests >= OF_ROUTE_MIN && of.ahead.requests > 0;
+        for of in routes.filter(both) {
+            ahead.requests += of.ahead.requests;
+            ahead.cpu_ns = ahead.cpu_ns.saturating_add(of.ahead.cpu_ns);
+            whole += of.whole.requests;
+            as_scripts_ns += of.whole.mean_ns() * of.ahead.requests as f64;
+        }
+        (whole >= SCRIPTS_MIN).then(|| Saving {
+            ahead: ahead.requests,
+            ahead_ns: ahead.mean_ns(),
+            whole,
+            whole_ns: as_scripts_ns / ahead.requests as f64,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BothWays, Model, Numbers, Saving};
+
+    fn route(ahead: (u64, u64), whole: (u64, u64)) -> BothWays {
+        let mut both = BothWays::default();
+        for (model, (requests, cpu_ns)) in [(Model::Checkpoint, ahead), (Model::Script, whole)] {
+            let numbers = Numbers { model, cpu_ns, worker: 1, generation: 2, ..Numbers::default() };
+            (0..requests).for_each(|_| both.add(&numbers));
+        }
+        both
+    }
+
+    #[test]
+    fn routes_are_weighed_by_what_is_booted_ahead() {
+        let routes = [
+            route((300, 100), (20, 400)),
+            route((100, 1_000), (20, 3_000)),
+            // Scripts beside the application, and what nobody has drawn.
+            route((0, 0), (900, 7)),
+            route((900, 7), (0, 0)),
+        ];
+        let found = Saving::of(routes.iter()).expect("enough");
+        assert_eq!(found, Saving { ahead: 400, ahead_ns: 325.0, whole: 40, whole_ns: 1_050.0 });
+    }
+
+    #[test]
+    fn few_say_nothing() {
+        for few in [&[][..], &[route((50, 1), (19, 1))], &[route((50, 1), (4, 1)); 9]] {
+            assert_eq!(Saving::of(few.iter()), None);
+        }
+    }
+
+    #[test]
+    fn another_generation_begins_anew() {
+        let mut both = route((50, 100), (50, 900));
+        let of = |generation| Numbers {
+            model: Model::Checkpoint,
+            worker: 1,
+            generation,
+            ..Numbers::default()
+        };
+        both.add(&of(3));
+        assert_eq!(Saving::of([both].iter()), None);
+        both.add(&of(2));
+        assert_eq!(both.ahead.requests, 1, "it was on its way when the next took over");
+    }
+}
