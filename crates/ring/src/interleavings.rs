@@ -82,7 +82,7 @@ fn a_submitted_request_wakes_a_sleeping_worker() {
                     if let Some(slot) = control.take(LANES, SLOTS_MAX, worker(1)) {
                         return slot;
                     }
-                    control.sleep(0, LANES);
+                    control.sleep(0, LANES, true);
                 }
             })
         };
@@ -107,7 +107,7 @@ fn a_worker_that_retires_passes_its_wake_up_on() {
                     if let Some(slot) = control.take(LANES, SLOTS_MAX, worker(1)) {
                         return Some(slot);
                     }
-                    control.sleep(0, LANES);
+                    control.sleep(0, LANES, true);
                 }
             })
         };

@@ -1,8 +1,12 @@
 //! Who runs: requests are begun only while fewer workers run than there are cores, however many workers there are.
 //!
-//! A worker has a *turn*, a bit of its own, while it runs: from the take of a request until it finds none to take. Before
-//! it waits within a request it ends its turn, and the next worker may begin one; after the wait it goes on at once, even
-//! if more run then than should: what has begun comes first. So many workers can wait, and few share the caches.
+//! A worker has a *turn*, a bit of its own, while it runs: from the wake-up or the take of a request, over the requests that
+//! follow and what comes between them, until it finds none to take. Before it waits within a request it ends its turn, and
+//! the next worker may begin one; after the wait it goes on at once, even if more run then than should: what has begun comes
+//! first. So many workers can wait, and few share the caches.
+//!
+//! Whoever wakes a worker gives it its turn: until it is up, which takes as long as the cores are busy, nobody is woken in
+//! its place. Without that each request wakes one more meanwhile, and the crowd takes turns with cold caches.
 //!
 //! How many run is the number of bits: nothing is counted that a death between two steps could leave wrong. All steps are
 //! SeqCst, and each side of a pair publishes and then looks:
@@ -10,17 +14,26 @@
 //! | who | publishes | looks |
 //! |---|---|---|
 //! | whoever submits | the request | is a turn free? then a sleeper is woken |
-//! | whoever ends a turn | its bit, cleared | do requests wait? then a sleeper is woken, or it takes one itself |
-//! | whoever falls asleep | that it sleeps | do requests wait, and is a turn free? |
+//! | whoever wakes a worker | its bit, set | nowhere: then it says that the worker is awake |
+//! | whoever falls asleep | that it does not stay awake; that it sleeps; its bit, cleared | do requests wait, and is a turn free? |
+//! | whoever ends a turn elsewhere | its bit, cleared | do requests wait? then a sleeper is woken |
+//!
+//! A worker sleeps before its turn is free: so it is the one that is found for the next request. And it was said to stay
+//! awake no more before it clears its bit: a turn that it is given afterwards comes with a wake-up that it does not miss.
 //!
 //! A turn that goes on and on (a long computation, a wait that nobody has announced, a process that was stopped, a dead
-//! one, a bit that garbage has set) is ended by the supervisor at its second look: [`TurnWatch`].
+//! one, a bit that garbage has set) is ended by the supervisor at its second look: [`TurnWatch`]; one that was given to a
+//! worker that does not come, by the front as soon as a request is overdue.
 
 use crate::bell::WORKER_WORDS;
-use crate::layout::{Control, Lane, WORKERS_MAX};
+use crate::layout::{Control, Lane, WORKERS_MAX, WorkerCell};
 use crate::map::Ring;
+use crate::report::WorkerState;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, publish_before_look};
 use std::collections::HashMap;
+
+/// How often a turn is tried for while others begin and end theirs.
+const BEGIN_ROUNDS_MAX: usize = 64;
 
 /// Who runs, and how many may.
 #[repr(C)]
@@ -50,27 +63,53 @@ impl Turns {
 
     #[cfg(all(test, loom))]
     pub(crate) fn is_running(&self, index: usize) -> bool {
-        self.running[index / 64].load(Ordering::SeqCst) >> (index % 64) & 1 == 1
+        self.has(index)
     }
 
     fn limit(&self) -> usize {
         self.limit.load(Ordering::Relaxed) as usize
     }
 
+    fn has(&self, index: usize) -> bool {
+        self.running[index / 64].load(Ordering::SeqCst) >> (index % 64) & 1 == 1
+    }
+
     fn enter(&self, index: usize) {
         self.running[index / 64].fetch_or(1 << (index % 64), Ordering::SeqCst);
+    }
+
+    /// A turn for `index`, which has none, if fewer than `limit` run. Among the workers of one word never one too many.
+    fn try_enter(&self, index: usize, limit: usize, words: usize) -> bool {
+        let (word, bit) = (&self.running[index / 64], 1 << (index % 64));
+        let mut now = word.load(Ordering::SeqCst);
+        for _ in 0..BEGIN_ROUNDS_MAX {
+            let runners = now.count_ones() as usize + self.count_beside(index / 64, words);
+            if now & bit != 0 || runners >= limit {
+                return false;
+            }
+            match word.compare_exchange(now, now | bit, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return true,
+                Err(found) => now = found,
+            }
+        }
+        false
     }
 
     /// True: it had a turn. Without one nothing is written.
     pub(crate) fn leave(&self, index: usize) -> bool {
         let (word, bit) = (&self.running[index / 64], 1 << (index % 64));
-        // Relaxed: nobody but the worker sets its bit, and whoever ends the turn of another looks again.
-        word.load(Ordering::Relaxed) & bit != 0 && word.fetch_and(!bit, Ordering::SeqCst) & bit != 0
+        self.has(index) && word.fetch_and(!bit, Ordering::SeqCst) & bit != 0
     }
 
     fn count(&self, words: usize) -> usize {
+        self.count_beside(WORKER_WORDS, words)
+    }
+
+    /// How many run, without those of the word `at`.
+    fn count_beside(&self, at: usize, words: usize) -> usize {
         let bits = |word: &AtomicU64| word.load(Ordering::SeqCst).count_ones() as usize;
-        self.running.iter().take(words).map(bits).sum()
+        let others = self.running.iter().take(words).enumerate().filter(|(other, _)| *other != at);
+        others.map(|(_, word)| bits(word)).sum()
     }
 }
 
@@ -94,25 +133,59 @@ impl Control {
         limit == 0 || self.turns.0.count(self.words()) < limit
     }
 
-    /// Worker `index` wants to run a request. False: as many run as may; its next sleep looks again.
+    /// Worker `index` is going to be woken for a request: that is its turn, if one is free. Before it is said to be awake.
+    pub(crate) fn give_turn(&self, index: usize) {
+        let turns = &self.turns.0;
+        let limit = turns.limit();
+        if limit != 0 {
+            turns.try_enter(index, limit, self.words());
+            // PAIRS WITH `sleep`: it says that it does not stay awake, and then clears its bit.
+            publish_before_look();
+        }
+    }
+
+    /// Worker `index` wants to run a request. What it had or was given is its turn yet. False: as many run as may; its next
+    /// sleep looks again.
     pub(crate) fn begin_turn(&self, index: usize) -> bool {
         let turns = &self.turns.0;
         let limit = turns.limit();
         if limit == 0 {
             return true;
         }
-        self.resume_turn(index);
-        publish_before_look();
-        if turns.count(self.words()) <= limit {
-            return true;
+        let words = self.words();
+        if !turns.has(index) && !turns.try_enter(index, limit, words) {
+            return false;
         }
-        turns.leave(index);
-        false
+        publish_before_look();
+        // Those that were waiting within a request go on without asking; and of two in different words both may be in.
+        if turns.count(words) > limit {
+            turns.leave(index);
+            return false;
+        }
+        self.stretch(index);
+        true
     }
 
     /// Worker `index` runs nothing any more. It looks for requests itself, before it sleeps.
     pub(crate) fn end_turn(&self, index: usize) {
         self.turns.0.leave(index);
+    }
+
+    /// Ends the turns of workers that were woken and have not come: they are held up more than requests that wait may be.
+    pub(crate) fn end_unused_turns(&self) {
+        for (at, word) in self.turns.0.running.iter().take(self.words()).enumerate() {
+            let mut bits = word.load(Ordering::SeqCst);
+            while bits != 0 {
+                let index = at * 64 + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                let is_idle = |cell: &WorkerCell| {
+                    cell.state.load(Ordering::Relaxed) == WorkerState::Idle.code()
+                };
+                if self.workers.get(index).is_some_and(|line| is_idle(&line.0)) {
+                    self.turns.0.leave(index);
+                }
+            }
+        }
     }
 
     /// Worker `index` is about to wait within its request. True: requests wait for what it leaves, and `pass_turn` is due.
@@ -126,13 +199,18 @@ impl Control {
         Lane::SERVING.iter().any(|lane| self.queue(*lane).pending() > 0)
     }
 
-    /// Worker `index` goes on, or begins.
+    /// Worker `index` goes on.
     pub(crate) fn resume_turn(&self, index: usize) {
         let turns = &self.turns.0;
         if turns.limit() == 0 {
             return;
         }
         turns.enter(index);
+        self.stretch(index);
+    }
+
+    /// For [`TurnWatch`]: worker `index` begins to run.
+    fn stretch(&self, index: usize) {
         let stretch = &self.workers[index].0.stretch;
         stretch.store(stretch.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
@@ -244,3 +322,6 @@ impl Control {
         self.turns.0.count(self.words())
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;
