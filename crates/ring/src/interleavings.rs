@@ -40,8 +40,11 @@ fn run(control: &Control, index: SlotIndex, me: Incarnation, rung: &AtomicU32) {
     }
 }
 fn bounded(check: impl Fn() + Sync + Send + 'static) {
+    bounded_by(3, check);
+}
+fn bounded_by(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
+    builder.preemption_bound = Some(preemptions);
     builder.check(check);
 }
 

@@ -8,6 +8,9 @@
 //! Whoever wakes a worker gives it its turn: until it is up, which takes as long as the cores are busy, nobody is woken in
 //! its place. Without that each request wakes one more meanwhile, and the crowd takes turns with cold caches.
 //!
+//! Where any number may run, and there are more workers than cores, the same bits say who was woken and is not up yet: as
+//! many as there are cores. More would only wait for a core, and each takes one request before it sleeps again.
+//!
 //! How many run is the number of bits: nothing is counted that a death between two steps could leave wrong. All steps are
 //! SeqCst, and each side of a pair publishes and then looks:
 //!
@@ -41,8 +44,11 @@ const BEGIN_ROUNDS_MAX: usize = 64;
 pub(crate) struct Turns {
     /// How many may run; 0: any number. The supervisor's word.
     limit: AtomicU32,
+    /// Where any number may run: how many may have been woken and not be up yet; 0: any number. The supervisor's word.
+    woken_max: AtomicU32,
     /// How many cells are in use, from the first; 0: perhaps all. The supervisor's word.
     cells: AtomicU32,
+    _pad: u32,
     running: [AtomicU64; WORKER_WORDS],
 }
 
@@ -51,14 +57,17 @@ impl Turns {
     pub(crate) fn new() -> Turns {
         Turns {
             limit: AtomicU32::new(0),
+            woken_max: AtomicU32::new(0),
             cells: AtomicU32::new(0),
+            _pad: 0,
             running: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
 
     #[cfg(all(test, loom))]
-    pub(crate) fn set_limit(&self, limit: u32) {
+    pub(crate) fn set_limits(&self, limit: u32, woken_max: u32) {
         self.limit.store(limit, Ordering::SeqCst);
+        self.woken_max.store(woken_max, Ordering::SeqCst);
     }
 
     #[cfg(all(test, loom))]
@@ -68,6 +77,14 @@ impl Turns {
 
     fn limit(&self) -> usize {
         self.limit.load(Ordering::Relaxed) as usize
+    }
+
+    /// How many bits there may be before another worker is woken; 0: any number.
+    fn bits_max(&self) -> usize {
+        match self.limit() {
+            0 => self.woken_max.load(Ordering::Relaxed) as usize,
+            limit => limit,
+        }
     }
 
     fn has(&self, index: usize) -> bool {
@@ -129,16 +146,16 @@ impl Control {
 
     /// Whether another request may be begun. The caller has published what this is about.
     pub(crate) fn has_turn(&self) -> bool {
-        let limit = self.turns.0.limit();
-        limit == 0 || self.turns.0.count(self.words()) < limit
+        let most = self.turns.0.bits_max();
+        most == 0 || self.turns.0.count(self.words()) < most
     }
 
     /// Worker `index` is going to be woken for a request: that is its turn, if one is free. Before it is said to be awake.
     pub(crate) fn give_turn(&self, index: usize) {
         let turns = &self.turns.0;
-        let limit = turns.limit();
-        if limit != 0 {
-            turns.try_enter(index, limit, self.words());
+        let most = turns.bits_max();
+        if most != 0 {
+            turns.try_enter(index, most, self.words());
             // PAIRS WITH `sleep`: it says that it does not stay awake, and then clears its bit.
             publish_before_look();
         }
@@ -150,6 +167,10 @@ impl Control {
         let turns = &self.turns.0;
         let limit = turns.limit();
         if limit == 0 {
+            if turns.bits_max() != 0 {
+                // It is up: the next may be woken, by itself if more requests wait.
+                turns.leave(index);
+            }
             return true;
         }
         let words = self.words();
@@ -293,14 +314,19 @@ impl TurnWatch {
 }
 
 impl Control {
-    /// Supervisor: so many workers may run at once (0: any number), and so many cells are in use. Says it again where
-    /// somebody else has written.
-    pub(crate) fn set_turns(&self, limit: usize, cells: usize) {
+    /// Supervisor: so many workers may run at once (0: any number; then so many may be on their way), and so many cells are
+    /// in use. Says it again where somebody else has written.
+    pub(crate) fn set_turns(&self, limit: usize, woken_max: usize, cells: usize) {
         let turns = &self.turns.0;
-        for (word, value) in [(&turns.limit, limit), (&turns.cells, cells)] {
+        let words = [(&turns.limit, limit), (&turns.woken_max, woken_max), (&turns.cells, cells)];
+        for (word, value) in words {
             let value = u32::try_from(value).unwrap_or(u32::MAX);
             if word.load(Ordering::Relaxed) != value {
                 word.store(value, Ordering::SeqCst);
+                if limit == 0 {
+                    // Whose turn it was is not on its way.
+                    turns.running.iter().for_each(|bits| bits.store(0, Ordering::SeqCst));
+                }
                 // More may run now, or more can be found.
                 publish_before_look();
                 self.wake_waiting();
@@ -319,7 +345,7 @@ impl Control {
 
     /// How many workers run, of those whose turns are counted.
     pub(crate) fn running(&self) -> usize {
-        self.turns.0.count(self.words())
+        if self.turns.0.limit() == 0 { 0 } else { self.turns.0.count(self.words()) }
     }
 }
 

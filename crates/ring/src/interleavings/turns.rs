@@ -1,6 +1,6 @@
 //! Turns under loom: one worker may run, and no request is left waiting beside a free turn.
 
-use super::{LANES, bounded, submit, worker};
+use super::{LANES, bounded, bounded_by, submit, worker};
 use crate::layout::{Control, Lane, SLOTS_MAX, SlotIndex};
 use crate::report::Death;
 use crate::sync::{AtomicU32, Ordering};
@@ -10,8 +10,12 @@ use loom::thread::{self, JoinHandle};
 
 /// Of which one worker may run.
 fn control() -> Arc<Control> {
+    control_of(1, 0)
+}
+
+fn control_of(limit: u32, woken_max: u32) -> Arc<Control> {
     let control = Control::new();
-    control.turns.0.set_limit(1);
+    control.turns.0.set_limits(limit, woken_max);
     for (index, cell) in control.workers.iter().enumerate() {
         cell.0.incarnation.store(index as u32 + 1, Ordering::SeqCst);
     }
@@ -127,6 +131,7 @@ fn serve_all(control: &Control, index: usize, done: &AtomicU32, all: u32) {
         if control.begin_turn(index)
             && let Some(slot) = control.take(LANES, SLOTS_MAX, worker(index as u32 + 1))
         {
+            control.pass_on(LANES);
             let _ = control.finish(index, slot, worker(index as u32 + 1));
             if done.fetch_add(1, Ordering::SeqCst) + 1 == all {
                 control.stop.0.store(1, Ordering::SeqCst);
@@ -140,9 +145,19 @@ fn serve_all(control: &Control, index: usize, done: &AtomicU32, all: u32) {
 
 #[test]
 fn who_is_woken_and_who_falls_asleep_agree_on_whose_turn_it_is() {
-    // A turn that stays with somebody who sleeps would be a deadlock here, as would a request that nobody is woken for.
-    bounded(|| {
-        let control = control();
+    two_serve_two(3, 1, 0);
+}
+
+#[test]
+fn who_was_woken_and_is_not_up_is_not_missed_where_any_number_may_run() {
+    // Passed with three preemptions, too, in two minutes.
+    two_serve_two(2, 0, 1);
+}
+
+/// A turn that stays with somebody who sleeps would be a deadlock here, as would a request that nobody is woken for.
+fn two_serve_two(preemptions: usize, limit: u32, woken_max: u32) {
+    bounded_by(preemptions, move || {
+        let control = control_of(limit, woken_max);
         let done = Arc::new(AtomicU32::new(0));
         let servers: Vec<_> = (0..2)
             .map(|index| {

@@ -17,8 +17,12 @@ struct Scene {
 
 impl Scene {
     fn new(workers: usize, limit: usize) -> Scene {
+        Scene::of(workers, limit, 0)
+    }
+
+    fn of(workers: usize, limit: usize, woken_max: usize) -> Scene {
         let ring = Ring::create(8).expect("memory");
-        ring.control().set_turns(limit, workers);
+        ring.control().set_turns(limit, woken_max, workers);
         let join = |index: usize| {
             let life = Incarnation::new(index as u32 + 1).expect("a life");
             let mut worker = WorkerEnd::new(ring.clone(), index, life);
@@ -146,4 +150,32 @@ fn among_the_workers_of_many_words_no_more_run_than_may() {
     assert_eq!(begun, [0, 20, 40]);
     control.end_turn(20);
     assert!(control.begin_turn(199) && !control.begin_turn(198));
+}
+
+#[test]
+fn where_any_number_may_run_few_are_on_their_way_at_once() {
+    let mut scene = Scene::of(8, 0, 1);
+    (0..3).for_each(|_| scene.ask());
+    assert_eq!(scene.sleepers(), 7, "the first is not up");
+    // It is, and requests wait: the next one.
+    scene.take(7);
+    assert_eq!(scene.sleepers(), 6);
+    scene.take(6);
+    assert_eq!(scene.sleepers(), 5);
+    assert_eq!(scene.ring.control().running(), 0, "nobody's turn is counted");
+    // One that does not come holds up nobody for long.
+    scene.ask();
+    scene.front.ring_overdue(Duration::ZERO);
+    assert_eq!(scene.sleepers(), 4);
+}
+
+#[test]
+fn a_limit_that_goes_leaves_nobody_on_its_way() {
+    let mut scene = Scene::new(8, 2);
+    scene.ask();
+    let slot = scene.take(7);
+    scene.ring.control().set_turns(0, 1, 8);
+    scene.ask();
+    assert_eq!(scene.sleepers(), 6, "it runs, and is up");
+    scene.workers[7].finish(slot, &Usage::default());
 }
