@@ -3,11 +3,11 @@
 
   bench/scenarios/hooks.py [--turns 9] [--calls 50000] [--output DIR]
 
-One script, one worker: it calls libc by FFI, by the name that is interposed and by another that is not, batch after batch in
-turn. A figure is the median of the batches' differences, in nanoseconds, and their quartiles.
+One script, one worker: it calls libc by FFI, by the name that is interposed and by another that is not, batch after
+batch in turn. A figure is the median of the batches' differences, in nanoseconds, and their quartiles.
 
-bare      insight.enabled = false, no task
-measured  as installed: a clock stands on both sides of a call, which is what tells a wait from work
+bare      as installed, no task
+measured  with the dashboard: a clock stands on both sides of a call, which is what tells a wait from work
 beside    as installed, while a task waits
 """
 
@@ -25,8 +25,8 @@ from suite import report, scenario  # noqa: E402: the suite is beside this folde
 WORKLOAD = scenario.SCENARIO_APPS / "hooks"
 CALLS = ("read", "write", "poll", "close")
 WAYS = {
-    "bare": ("bare", ("--insight-enabled", "false"), {}),
-    "measured": ("measured", (), {}),
+    "bare": ("bare", (), {}),
+    "measured": ("measured", ("--admin", "127.0.0.1:0"), {}),
     "beside": ("beside a task", (), {"task": "1"}),
 }
 # Nanoseconds, where no task is in flight and nobody measures.
@@ -100,8 +100,8 @@ def shown(values):
 
 def table(raw):
     parts = [scenario.heading(raw, "What an interposed call costs that waits for nothing"),
-             "ns that it takes longer than libc's own, of PHP by FFI: medians of batches of 1,000 calls, and quartiles. "
-             f"Limit where no task is in flight and nobody measures: {LIMIT_NS}."]
+             "ns that it takes longer than libc's own, of PHP by FFI: medians of batches of 1,000 calls, and "
+             f"quartiles. Limit where no task is in flight and nobody measures: {LIMIT_NS}."]
     results = raw["results"]
     parts.extend(f"{result['title']}: {scenario.error_of(result)}" for result in results.values() if result["error"])
     lines = []

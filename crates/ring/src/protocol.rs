@@ -154,7 +154,9 @@ impl Control {
     /// nobody has woken it for [`NAP`]. `has_run`: it did since it slept last.
     pub(crate) fn sleep(&self, index: usize, lanes: &[Lane], has_run: bool) -> bool {
         if has_run {
-            lanes.iter().for_each(|lane| self.workers_of(*lane).note_run(index));
+            for lane in lanes {
+                self.workers_of(*lane).note_run(index);
+            }
         }
         self.sleep_unless(index, lanes, || {
             // Only now, when it can be found: else the next request is for a worker whose caches are cold.

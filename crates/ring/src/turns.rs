@@ -325,7 +325,9 @@ impl Control {
                 word.store(value, Ordering::SeqCst);
                 if limit == 0 {
                     // Whose turn it was is not on its way.
-                    turns.running.iter().for_each(|bits| bits.store(0, Ordering::SeqCst));
+                    for bits in &turns.running {
+                        bits.store(0, Ordering::SeqCst);
+                    }
                 }
                 // More may run now, or more can be found.
                 publish_before_look();

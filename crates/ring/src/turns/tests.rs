@@ -47,7 +47,9 @@ impl Scene {
     fn sleepers(&self) -> usize {
         let set = self.ring.control().workers_of(Lane::App);
         let sleepers = std::iter::from_fn(|| set.claim(1)).collect::<Vec<_>>();
-        sleepers.iter().rev().for_each(|index| set.mark_asleep(*index));
+        for index in sleepers.iter().rev() {
+            set.mark_asleep(*index);
+        }
         sleepers.len()
     }
 
@@ -155,7 +157,9 @@ fn among_the_workers_of_many_words_no_more_run_than_may() {
 #[test]
 fn where_any_number_may_run_few_are_on_their_way_at_once() {
     let mut scene = Scene::of(8, 0, 1);
-    (0..3).for_each(|_| scene.ask());
+    for _ in 0..3 {
+        scene.ask();
+    }
     assert_eq!(scene.sleepers(), 7, "the first is not up");
     // It is, and requests wait: the next one.
     scene.take(7);
