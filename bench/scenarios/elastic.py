@@ -29,8 +29,10 @@ RATE_MIN = 2300
 POOL_MIB_MAX = 250
 SHARE_MIN = 0.95
 TOGETHER_MS_MAX = 12
+# Of all requests: so many the busiest workers have served, between them.
+BUSIEST_SHARE = 0.95
 COLUMNS = ["server", "requests/s (min–max)", "× first", "CPU µs/request (min–max)", "p50 ms", "p99 ms", "workers",
-           "PSS of all MiB", "errors"]
+           f"that served {BUSIEST_SHARE:.0%}", "PSS of all MiB", "errors"]
 
 
 def main():
@@ -93,14 +95,25 @@ def measure_all(lab, results):
 
 
 def weigh(contestant):
-    """Keeps how many workers there are after the last round, and what all weigh."""
+    """Keeps how many workers there are after the last round, how few have served nearly all, and what all weigh."""
     if contestant.kind.group != "samovar":
         return
     status = control.status(contestant.site.var)
     pids = [status["pid"], *(worker["pid"] for worker in status["workers"])]
     contestant.record["worker_count"] = len(status["workers"])
+    contestant.record["busiest_count"] = busiest([worker["requests"] for worker in status["workers"]])
     with contextlib.suppress(OSError):
         contestant.record["pss_kib"] = sum(control.weigh(pid)["pss_kib"] for pid in pids)
+
+
+def busiest(requests):
+    """How few workers have served most of all requests."""
+    left, count = BUSIEST_SHARE * sum(requests), 0
+    for number in sorted(requests, reverse=True):
+        if left <= 0:
+            break
+        left, count = left - number, count + 1
+    return count
 
 
 def table(raw):
@@ -123,7 +136,7 @@ def line(server, found, first):
     share = figures.ratio(figures.middle(found, "rate"), figures.middle(first, "rate"))
     return [server["title"], report.with_spread(found["rate"]), report.number(share, 2),
             report.with_spread(found["cpu_us"]), *scenario.latencies(found), str(server.get("worker_count", "")),
-            report.mebibytes(server.get("pss_kib")), scenario.faults(found)]
+            str(server.get("busiest_count", "")), report.mebibytes(server.get("pss_kib")), scenario.faults(found)]
 
 
 if __name__ == "__main__":

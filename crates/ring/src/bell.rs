@@ -8,6 +8,12 @@
 use crate::layout::{SLOTS_MAX, SlotIndex, WORKERS_MAX};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, publish_before_look};
 
+/// How many of those that have gone to sleep last are remembered: with more cores, the first cells have run lately, too.
+const RECENT_MAX: u32 = 4;
+const RECENT_BITS: u32 = u64::BITS / RECENT_MAX;
+const RECENT_MASK: u64 = (1 << RECENT_BITS) - 1;
+const _: () = assert!(WORKERS_MAX < RECENT_MASK as usize);
+
 const SLOT_WORDS: usize = SLOTS_MAX.div_ceil(64);
 pub(crate) const WORKER_WORDS: usize = WORKERS_MAX.div_ceil(64);
 
@@ -80,9 +86,8 @@ impl FrontBell {
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct WorkerSet {
-    /// Who has gone to sleep last: its number and 1; 0: nobody. A hint.
-    recent: AtomicU32,
-    _pad: u32,
+    /// Who has gone to sleep last after a request, and who before: [`RECENT_MAX`] numbers and 1 each, the last lowest; 0: nobody. A hint.
+    recent: AtomicU64,
     serving: [AtomicU64; WORKER_WORDS],
     asleep: [AtomicU64; WORKER_WORDS],
 }
@@ -91,8 +96,7 @@ impl WorkerSet {
     #[cfg(loom)]
     pub(crate) fn new() -> WorkerSet {
         WorkerSet {
-            recent: AtomicU32::new(0),
-            _pad: 0,
+            recent: AtomicU64::new(0),
             serving: std::array::from_fn(|_| AtomicU64::new(0)),
             asleep: std::array::from_fn(|_| AtomicU64::new(0)),
         }
@@ -109,9 +113,18 @@ impl WorkerSet {
         self.mark_awake(index);
     }
 
+    /// Worker `index` has run, and is about to sleep: the next request is for it, rather than for one that has not.
+    pub(crate) fn note_run(&self, index: usize) {
+        let recent = self.recent.load(Ordering::Relaxed);
+        let now = with_first(recent, index as u64 + 1);
+        // The only one that sleeps and wakes writes nothing.
+        if now != recent {
+            self.recent.store(now, Ordering::Relaxed);
+        }
+    }
+
     /// Worker `index` is about to sleep.
     pub(crate) fn mark_asleep(&self, index: usize) {
-        self.recent.store(index as u32 + 1, Ordering::Relaxed);
         self.asleep[index / 64].fetch_or(1 << (index % 64), Ordering::SeqCst);
     }
 
@@ -129,19 +142,26 @@ impl WorkerSet {
         }
     }
 
-    /// Claims one sleeper: who gets its index has to wake it. The one that has run last, whose memory is in the caches yet;
-    /// else the first, so that the last are those that nobody needs.
+    /// Claims one sleeper: who gets its index has to wake it. One of those that have run last, whose memory is in the caches
+    /// yet, the last one first; else the first, so that the last are those that nobody needs.
     #[must_use]
     pub(crate) fn claim(&self, words: usize) -> Option<usize> {
         self.claim_recent().or_else(|| self.claim_first(words))
     }
 
     fn claim_recent(&self) -> Option<usize> {
-        let index = (self.recent.load(Ordering::Relaxed) as usize).checked_sub(1)?;
-        let (word, bit) = (self.asleep.get(index / 64)?, 1 << (index % 64));
+        let recent = self.recent.load(Ordering::Relaxed);
+        let numbers = (0..RECENT_MAX).map(|at| recent >> (at * RECENT_BITS) & RECENT_MASK);
+        numbers
+            .filter_map(|number| (number as usize).checked_sub(1))
+            .find(|index| self.claim_one(*index))
+    }
+
+    fn claim_one(&self, index: usize) -> bool {
+        let Some(word) = self.asleep.get(index / 64) else { return false };
+        let bit = 1 << (index % 64);
         // Looked at first: the bit of whoever is awake again costs no write.
-        let is_asleep = word.load(Ordering::SeqCst) & bit != 0;
-        (is_asleep && word.fetch_and(!bit, Ordering::SeqCst) & bit != 0).then_some(index)
+        word.load(Ordering::SeqCst) & bit != 0 && word.fetch_and(!bit, Ordering::SeqCst) & bit != 0
     }
 
     fn claim_first(&self, words: usize) -> Option<usize> {
@@ -182,6 +202,14 @@ impl WorkerSet {
     }
 }
 
+/// The list `recent` with `number` in front, wherever it stood; if nowhere, the last one drops out.
+fn with_first(recent: u64, number: u64) -> u64 {
+    let at = |place: u32| recent >> (place * RECENT_BITS) & RECENT_MASK;
+    let place = (0..RECENT_MAX - 1).find(|place| at(*place) == number).unwrap_or(RECENT_MAX - 1);
+    let up_to = u64::MAX >> (u64::BITS - (place + 1) * RECENT_BITS);
+    recent & !up_to | recent << RECENT_BITS & up_to | number
+}
+
 /// How long requests take, as the workers see it: decides whether waking a second worker is worth its cost.
 #[repr(C)]
 #[derive(Debug)]
@@ -209,5 +237,54 @@ impl Pace {
     pub(crate) fn is_brisk(&self, requests: u64) -> bool {
         let each = u64::from(self.0.load(Ordering::Relaxed));
         each != 0 && each.saturating_mul(requests) < WORTH_A_WAKE_NS
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn list(numbers: [u64; 4]) -> u64 {
+        numbers.iter().rev().fold(0, |list, number| list << RECENT_BITS | number)
+    }
+
+    #[test]
+    fn who_sleeps_last_is_first_in_the_list() {
+        let cases = [
+            ([0, 0, 0, 0], 7, [7, 0, 0, 0]),
+            ([7, 0, 0, 0], 7, [7, 0, 0, 0]),
+            ([7, 5, 0, 0], 5, [5, 7, 0, 0]),
+            ([7, 5, 3, 1], 3, [3, 7, 5, 1]),
+            ([7, 5, 3, 1], 1, [1, 7, 5, 3]),
+            ([7, 5, 3, 1], 4096, [4096, 7, 5, 3]),
+        ];
+        for (before, number, after) in cases {
+            assert_eq!(with_first(list(before), number), list(after), "{number} into {before:?}");
+        }
+    }
+
+    #[test]
+    fn the_last_sleeper_is_woken_first() {
+        let ring = crate::Ring::create(1).expect("memory");
+        let set = ring.control().workers_of(crate::Lane::App);
+        for index in [0, 1, 2, 70, 3, 4, 64] {
+            set.note_run(index);
+            set.mark_asleep(index);
+        }
+        set.mark_awake(3);
+        // It has looked around, and has not run.
+        set.mark_awake(1);
+        set.mark_asleep(1);
+        let woken: Vec<usize> = std::iter::from_fn(|| set.claim(2)).collect();
+        assert_eq!(woken, [64, 4, 70, 0, 1, 2], "the last four, then from the first cell on");
+    }
+
+    #[test]
+    fn no_list_that_garbage_has_written_names_who_does_not_sleep() {
+        let ring = crate::Ring::create(1).expect("memory");
+        let set = ring.control().workers_of(crate::Lane::App);
+        set.mark_asleep(9);
+        set.recent.store(u64::MAX, Ordering::Relaxed);
+        assert_eq!([set.claim(1), set.claim(1)], [Some(9), None]);
     }
 }

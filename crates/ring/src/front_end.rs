@@ -225,8 +225,12 @@ impl FrontEnd {
             if control.queue(lane).pending() == 0 {
                 continue;
             }
+            if !self.has_overdue(lane, wait) {
+                continue;
+            }
+            control.end_unused_turns();
             // Bounded, because the woken fall asleep again.
-            let mut most = if self.has_overdue(lane, wait) { WORKERS_MAX } else { 0 };
+            let mut most = WORKERS_MAX;
             // Where as many run as may, the request waits for its turn.
             while most > 0 && control.has_turn() && control.wake_worker(lane) {
                 most -= 1;

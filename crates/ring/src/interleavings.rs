@@ -40,8 +40,11 @@ fn run(control: &Control, index: SlotIndex, me: Incarnation, rung: &AtomicU32) {
     }
 }
 fn bounded(check: impl Fn() + Sync + Send + 'static) {
+    bounded_by(3, check);
+}
+fn bounded_by(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
+    builder.preemption_bound = Some(preemptions);
     builder.check(check);
 }
 
@@ -82,7 +85,7 @@ fn a_submitted_request_wakes_a_sleeping_worker() {
                     if let Some(slot) = control.take(LANES, SLOTS_MAX, worker(1)) {
                         return slot;
                     }
-                    control.sleep(0, LANES);
+                    control.sleep(0, LANES, true);
                 }
             })
         };
@@ -107,7 +110,7 @@ fn a_worker_that_retires_passes_its_wake_up_on() {
                     if let Some(slot) = control.take(LANES, SLOTS_MAX, worker(1)) {
                         return Some(slot);
                     }
-                    control.sleep(0, LANES);
+                    control.sleep(0, LANES, true);
                 }
             })
         };

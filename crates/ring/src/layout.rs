@@ -14,7 +14,7 @@ use crate::word::Word;
 /// First eight bytes of the file.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"SAMOVAR\0");
 /// Version of the layout and of the protocol.
-pub const VERSION: u32 = 15;
+pub const VERSION: u32 = 16;
 
 #[cfg(not(loom))]
 mod limits {

@@ -10,7 +10,7 @@
 //! | `sleep`, `hold` | worker | waits for work; for its turn |
 //! | `finish` | worker | gives the slot back |
 //! | `wait`, `ring_worker` | worker, front | inside a request: waits for bytes or room; brings them |
-//! | `begin_turn`, `end_turn`, `pass_turn` (`turns.rs`) | worker | runs, among no more than there are cores |
+//! | `give_turn`, `begin_turn`, `end_turn`, `pass_turn` (`turns.rs`) | who wakes, worker | runs, among no more than there are cores |
 //! | `repair`, `set_desired_state`, `wake_all_workers` | supervisor | cleans up after the dead, steers the living |
 //!
 //! Here is what `interleavings.rs` checks, and nothing that it cannot run: no payload, no clock but a sleep's limit. The
@@ -64,7 +64,7 @@ impl Control {
     /// True: somebody else is relied on, an awake worker that is about to take the request, or the chain of wakes.
     pub(crate) fn wake_for(&self, lane: Lane) -> bool {
         publish_before_look();
-        if !self.has_turn() {
+        if !self.may_begin(lane) {
             // Whoever ends a turn looks at the queue.
             return true;
         }
@@ -79,22 +79,30 @@ impl Control {
     /// Wakes a worker for each lane that has requests waiting.
     pub(crate) fn wake_waiting(&self) {
         for &lane in Lane::ALL {
-            if self.queue(lane).pending() > 0 && self.has_turn() {
+            if self.queue(lane).pending() > 0 && self.may_begin(lane) {
                 self.wake_worker(lane);
             }
         }
+    }
+
+    /// Whether a worker that is woken for `lane` may begin. One that is held back has probes, and no turn.
+    fn may_begin(&self, lane: Lane) -> bool {
+        !Lane::SERVING.contains(&lane) || self.has_turn()
     }
 
     /// Wakes one worker that sleeps for `lane`; false: none does.
     pub(crate) fn wake_worker(&self, lane: Lane) -> bool {
         // PAIRS WITH `sleep_unless`: the request is published before sleepers are looked for.
         publish_before_look();
-        let claimed = self.workers_of(lane).claim(self.words());
-        if let Some(cell) = claimed.and_then(|index| self.workers.get(index)) {
+        let Some(index) = self.workers_of(lane).claim(self.words()) else { return false };
+        if let Some(cell) = self.workers.get(index) {
+            if Lane::SERVING.contains(&lane) {
+                self.give_turn(index);
+            }
             cell.0.awake.store(1, Ordering::SeqCst);
             os::futex_wake(&cell.0.awake);
         }
-        claimed.is_some()
+        true
     }
 
     /// Worker `index` serves `lanes` from now on, and no others: it may be woken for them.
@@ -112,11 +120,7 @@ impl Control {
         }
         self.end_turn(index);
         publish_before_look();
-        for &lane in Lane::SERVING {
-            if self.queue(lane).pending() > 0 {
-                self.wake_worker(lane);
-            }
-        }
+        self.pass_turn(&[]);
     }
 
     /// Worker `me`: the oldest request of `lanes` that can be taken.
@@ -146,10 +150,19 @@ impl Control {
         }
     }
 
-    /// Worker `index` sleeps until woken for one of `lanes`, unless there is work already. False: nobody has woken it for
-    /// [`NAP`].
-    pub(crate) fn sleep(&self, index: usize, lanes: &[Lane]) -> bool {
+    /// Worker `index` sleeps until woken for one of `lanes`, unless there is work already: its turn is for others. False:
+    /// nobody has woken it for [`NAP`]. `has_run`: it did since it slept last.
+    pub(crate) fn sleep(&self, index: usize, lanes: &[Lane], has_run: bool) -> bool {
+        if has_run {
+            for lane in lanes {
+                self.workers_of(*lane).note_run(index);
+            }
+        }
         self.sleep_unless(index, lanes, || {
+            // Only now, when it can be found: else the next request is for a worker whose caches are cold.
+            self.end_turn(index);
+            publish_before_look();
+            self.pass_turn(lanes);
             (self.has_waiting(lanes) && self.has_turn())
                 || self.is_stopping()
                 || self.desired_state(index) == DesiredState::Retire

@@ -117,9 +117,10 @@ impl Supervision {
         })
     }
 
-    /// So many workers may run at once (0: any number), and so many cells are in use, from the first.
-    pub fn set_turns(&self, limit: usize, cells: usize) {
-        self.ring.control().set_turns(limit, cells);
+    /// So many workers may run at once (0: any number, of which so many may be on their way; 0: any number), and so many cells
+    /// are in use, from the first.
+    pub fn set_turns(&self, limit: usize, woken_max: usize, cells: usize) {
+        self.ring.control().set_turns(limit, woken_max, cells);
     }
 
     /// Ends turns that have gone on since the last look, which is no shorter ago than a turn may be; and those of cells

@@ -139,6 +139,7 @@ impl WorkerEnd {
         }
         self.join(lanes);
         let control = self.ring.control();
+        let mut has_run = true;
         loop {
             if !may_take() {
                 control.end_turn(self.index);
@@ -153,16 +154,15 @@ impl WorkerEnd {
                 control.retire(self.index);
                 return Take::Stop;
             }
-            if control.begin_turn(self.index) {
-                if let Some(slot) = control.take(lanes, self.ring.slots(), self.me) {
-                    control.pass_on(lanes);
-                    return self.begin(slot);
-                }
-                control.end_turn(self.index);
+            if control.begin_turn(self.index)
+                && let Some(slot) = control.take(lanes, self.ring.slots(), self.me)
+            {
+                control.pass_on(lanes);
+                return self.begin(slot);
             }
-            control.pass_turn(lanes);
             self.report_state(WorkerState::Idle);
-            let was_woken = control.sleep(self.index, lanes);
+            let was_woken = control.sleep(self.index, lanes, has_run);
+            has_run = false;
             self.idle_sleeps += 1;
             self.beat();
             if !was_woken && self.is_orphan() {

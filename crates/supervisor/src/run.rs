@@ -145,6 +145,7 @@ pub fn run(running: Running, settings: Settings, hooks: &mut impl Hooks) -> Resu
         is_broken: false,
         turns: TurnWatch::default(),
         turns_seen: Instant::now(),
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
         tracer_after: Instant::now(),
     };
     supervisor.run(hooks)
@@ -195,6 +196,8 @@ struct Supervisor {
     /// Who was running when that was looked at last, and when.
     turns: TurnWatch,
     turns_seen: Instant,
+    /// Of the machine, or of what this process may use of it.
+    cores: usize,
     /// Who takes down call graphs has failed: the next begins no sooner.
     tracer_after: Instant,
 }
@@ -289,9 +292,10 @@ impl Supervisor {
         processes.for_each(|(cell, ..)| live[cell] = true);
         let limit = self.serving().map_or(0, |generation| generation.settings.workers.running_max);
         let takers = self.generations.iter().filter(|g| g.desired != DesiredState::Hold);
-        let is_limited =
-            takers.map(|generation| generation.processes().count()).sum::<usize>() > limit;
-        self.ground.supervision.set_turns(if is_limited { limit } else { 0 }, in_use.max(1));
+        let count = takers.map(|generation| generation.processes().count()).sum::<usize>();
+        let limit = if count > limit { limit } else { 0 };
+        let woken_max = if count > self.cores { self.cores } else { 0 };
+        self.ground.supervision.set_turns(limit, woken_max, in_use.max(1));
         if self.turns_seen.elapsed() >= TURN_LIMIT {
             self.turns_seen = Instant::now();
             let is_live = |cell: usize| live.get(cell).is_some_and(|is_live| *is_live);

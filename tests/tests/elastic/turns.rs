@@ -61,6 +61,22 @@ fn a_stopped_worker_and_a_dead_one_hold_no_turn() {
     server.stop();
 }
 
+#[test]
+fn who_was_stopped_while_it_slept_keeps_no_turn() {
+    for (model, body) in MODELS {
+        let server = start(body);
+        // The one that ran last is woken for the next request, and its turn is the only one.
+        let last: i32 = server.get("/").text().trim().parse().expect("a process");
+        server.stop_process(last);
+        let next = server.get("/").text();
+        assert_ne!(next, last.to_string(), "{model}: it is stopped");
+        Crowd::ask(&server, 12, "/").answered(&server);
+        // The end of the server would wait for it.
+        server.kill_worker(last);
+        server.stop();
+    }
+}
+
 fn busy(server: &Server) -> usize {
     let status = server.status();
     let workers = status["workers"].as_array().expect("a list");

@@ -6,6 +6,7 @@
 #include "outside/boot.h"
 #include "outside/data.h"
 #include "outside/talk.h"
+#include "persistent.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,8 +20,17 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Somebody is told of what is said. Most workers keep no connection of the boot. */
+static inline bool is_heard(void) {
+    const kept_state *s = samovar_persistent ? &samovar_persistent->kept : samovar_talk_parents;
+    return samovar_booting || (s && s->count > 0);
+}
+
 /* While booting: what is asked of others, and what they say, is counted. */
 static void note_sent(int fd, const void *from, size_t len) {
+    if (!is_heard()) {
+        return;
+    }
     if (samovar_booting) {
         samovar_data_asked(fd, from, len);
     }
@@ -78,7 +88,7 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags) {
 /* A datagram socket on which an earlier request has asked: what comes may be its answer. */
 #define MUST_BE_OURS(fd)                                                                           \
     do {                                                                                           \
-        if (!samovar_talk_may_receive(fd)) {                                                       \
+        if (is_heard() && !samovar_talk_may_receive(fd)) {                                         \
             errno = ECONNRESET;                                                                    \
             return -1;                                                                             \
         }                                                                                          \
@@ -86,7 +96,7 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags) {
 
 /* A look ahead takes nothing away. */
 static ssize_t note_received(int fd, const void *to, ssize_t n, int flags) {
-    if (n > 0 && !(flags & MSG_PEEK)) {
+    if (n > 0 && !(flags & MSG_PEEK) && is_heard()) {
         note_got(fd, to, (size_t)n);
     }
     return n;

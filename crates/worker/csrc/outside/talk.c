@@ -15,15 +15,14 @@
 #include <poll.h>
 #include <sys/select.h>
 
-/* In a process that a request has forked: its worker's. What it does with a connection is done. */
-static kept_state *parents;
+kept_state *samovar_talk_parents;
 
 void samovar_talk_forked(void) {
-    parents = samovar_persistent ? &samovar_persistent->kept : parents;
+    samovar_talk_parents = samovar_persistent ? &samovar_persistent->kept : samovar_talk_parents;
 }
 
 static kept_descriptor *find_kept(int fd) {
-    kept_state *s = samovar_persistent ? &samovar_persistent->kept : parents;
+    kept_state *s = samovar_persistent ? &samovar_persistent->kept : samovar_talk_parents;
     for (uint32_t i = 0; s && i < s->count; i++) {
         if (s->list[i].fd == fd) {
             return s->list[i].kind == KEPT_FILE ? NULL : &s->list[i];
@@ -35,7 +34,7 @@ static kept_descriptor *find_kept(int fd) {
 static void note_used(kept_descriptor *k) {
     k->used = true;
     k->settled = false;
-    if (k->talk && parents) {
+    if (k->talk && samovar_talk_parents) {
         k->talk->changed = true;
     }
 }

@@ -5,6 +5,9 @@
 
 #include "outside/kept.h"
 
+/* In a process that a request has forked: its worker's. What it does with a connection is done. */
+extern kept_state *samovar_talk_parents;
+
 /* Told of every descriptor; those that are not the image's are nothing to it. */
 void samovar_talk_sent(int fd, const void *from, size_t len);
 void samovar_talk_received(int fd, const void *to, size_t len);

@@ -1,0 +1,185 @@
+//! Who is woken, and who keeps its turn: what the front and the workers do, one step after the other.
+
+use crate::layout::{Lane, SlotIndex, Usage};
+use crate::map::Ring;
+use crate::report::WorkerState;
+use crate::{FrontEnd, Incarnation, Take, WorkerEnd};
+use std::time::Duration;
+
+const LANES: &[Lane] = &[Lane::App];
+
+/// A front, and workers that sleep, of which `limit` may run.
+struct Scene {
+    ring: Ring,
+    front: FrontEnd,
+    workers: Vec<WorkerEnd>,
+}
+
+impl Scene {
+    fn new(workers: usize, limit: usize) -> Scene {
+        Scene::of(workers, limit, 0)
+    }
+
+    fn of(workers: usize, limit: usize, woken_max: usize) -> Scene {
+        let ring = Ring::create(8).expect("memory");
+        ring.control().set_turns(limit, woken_max, workers);
+        let join = |index: usize| {
+            let life = Incarnation::new(index as u32 + 1).expect("a life");
+            let mut worker = WorkerEnd::new(ring.clone(), index, life);
+            worker.join(LANES);
+            worker.report_state(WorkerState::Idle);
+            let set = ring.control().workers_of(Lane::App);
+            set.note_run(index);
+            set.mark_asleep(index);
+            worker
+        };
+        let workers = (0..workers).map(join).collect();
+        Scene { front: FrontEnd::new(ring.clone()), ring, workers }
+    }
+
+    /// As the front does in one turn of its loop.
+    fn ask(&mut self) {
+        let filling = self.front.fill().expect("a free slot");
+        self.front.submit(filling, Lane::App).expect("room in the queue");
+        self.front.ring_workers();
+    }
+
+    fn sleepers(&self) -> usize {
+        let set = self.ring.control().workers_of(Lane::App);
+        let sleepers = std::iter::from_fn(|| set.claim(1)).collect::<Vec<_>>();
+        for index in sleepers.iter().rev() {
+            set.mark_asleep(*index);
+        }
+        sleepers.len()
+    }
+
+    fn take(&mut self, worker: usize) -> SlotIndex {
+        match self.workers[worker].take(LANES, || true) {
+            Take::Request(slot, _) => slot,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn as_many_are_woken_as_may_run_however_long_they_take_to_come() {
+    let mut scene = Scene::new(8, 2);
+    for woken in [1, 2, 2, 2, 2] {
+        scene.ask();
+        assert_eq!(8 - scene.sleepers(), woken);
+    }
+    assert_eq!(scene.ring.control().running(), 2, "their turns are theirs before they are up");
+}
+
+#[test]
+fn a_worker_keeps_its_turn_until_it_finds_no_request() {
+    let mut scene = Scene::new(8, 1);
+    scene.ask();
+    scene.ask();
+    // The last one that has gone to sleep was woken for it.
+    for served in 1..=2 {
+        let slot = scene.take(7);
+        scene.workers[7].finish(slot, &Usage::default());
+        assert_eq!((scene.ring.control().running(), scene.sleepers()), (1, 7), "after {served}");
+    }
+    // It would take this one: nobody is woken for it.
+    scene.ask();
+    assert_eq!(scene.sleepers(), 7);
+    scene.take(7);
+}
+
+#[test]
+fn who_was_woken_and_does_not_come_loses_its_turn_for_what_is_overdue() {
+    let mut scene = Scene::new(8, 1);
+    scene.ask();
+    assert_eq!(scene.sleepers(), 7);
+    scene.front.ring_overdue(Duration::MAX);
+    assert_eq!(scene.sleepers(), 7, "nothing is overdue");
+    scene.front.ring_overdue(Duration::ZERO);
+    assert_eq!(scene.sleepers(), 6);
+    // The first to come begins, the other sleeps again.
+    scene.take(6);
+    assert!(!scene.ring.control().begin_turn(7));
+}
+
+#[test]
+fn a_long_request_does_not_lose_its_turn_to_what_is_overdue() {
+    let mut scene = Scene::new(8, 1);
+    scene.ask();
+    scene.take(7);
+    scene.ask();
+    scene.front.ring_overdue(Duration::ZERO);
+    assert_eq!(scene.sleepers(), 7, "the supervisor's second look says how long is too long");
+}
+
+#[test]
+fn who_goes_on_after_a_wait_comes_before_who_begins() {
+    let mut scene = Scene::new(8, 1);
+    scene.ask();
+    let slot = scene.take(7);
+    let turn = scene.workers[7].turn();
+    assert!(!turn.pause(), "no request waits");
+    scene.ask();
+    let other = scene.take(6);
+    turn.resume();
+    assert_eq!(scene.ring.control().running(), 2);
+    scene.ask();
+    scene.workers[6].finish(other, &Usage::default());
+    assert!(!scene.ring.control().begin_turn(6), "one too many runs");
+    scene.workers[7].finish(slot, &Usage::default());
+    scene.take(7);
+}
+
+#[test]
+fn what_is_probed_needs_no_turn() {
+    let mut scene = Scene::new(8, 1);
+    scene.ask();
+    scene.ring.control().workers_of(Lane::AppProbe).mark_asleep(3);
+    let filling = scene.front.fill().expect("a free slot");
+    scene.front.submit(filling, Lane::AppProbe).expect("room in the queue");
+    scene.front.ring_workers();
+    let probed = scene.ring.control().workers_of(Lane::AppProbe);
+    assert!(!probed.has_sleeper(1) && probed.claim(1).is_none());
+    assert_eq!(scene.ring.control().running(), 1);
+}
+
+#[test]
+fn among_the_workers_of_many_words_no_more_run_than_may() {
+    let scene = Scene::new(200, 3);
+    let control = scene.ring.control();
+    let begun: Vec<usize> =
+        (0..200).step_by(20).filter(|index| control.begin_turn(*index)).collect();
+    assert_eq!(begun, [0, 20, 40]);
+    control.end_turn(20);
+    assert!(control.begin_turn(199) && !control.begin_turn(198));
+}
+
+#[test]
+fn where_any_number_may_run_few_are_on_their_way_at_once() {
+    let mut scene = Scene::of(8, 0, 1);
+    for _ in 0..3 {
+        scene.ask();
+    }
+    assert_eq!(scene.sleepers(), 7, "the first is not up");
+    // It is, and requests wait: the next one.
+    scene.take(7);
+    assert_eq!(scene.sleepers(), 6);
+    scene.take(6);
+    assert_eq!(scene.sleepers(), 5);
+    assert_eq!(scene.ring.control().running(), 0, "nobody's turn is counted");
+    // One that does not come holds up nobody for long.
+    scene.ask();
+    scene.front.ring_overdue(Duration::ZERO);
+    assert_eq!(scene.sleepers(), 4);
+}
+
+#[test]
+fn a_limit_that_goes_leaves_nobody_on_its_way() {
+    let mut scene = Scene::new(8, 2);
+    scene.ask();
+    let slot = scene.take(7);
+    scene.ring.control().set_turns(0, 1, 8);
+    scene.ask();
+    assert_eq!(scene.sleepers(), 6, "it runs, and is up");
+    scene.workers[7].finish(slot, &Usage::default());
+}
