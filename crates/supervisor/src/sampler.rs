@@ -12,7 +12,7 @@ use crate::handle::{Handle, Process};
 use beat::Beat;
 use readers::Readers;
 use samovar_ring::{Model, RequestLine, Run, Supervision};
-use samovar_spy::{Activity, Stack};
+use samovar_spy::{Account, Activity, Stack};
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,6 +26,14 @@ const SLOW_LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::f
 /// How long the server's end waits for the thread.
 const FINISH_LIMIT: Duration = Duration::from_secs(1);
 const FINISH_LOOK: Duration = Duration::from_millis(2);
+/// Workers whose files below `/proc` stay open; of the others they are opened for each look.
+const ACCOUNTS_MAX: usize = 64;
+/// Descriptors that the thread keeps open of so many workers, at most: one is the process itself.
+#[must_use]
+pub fn sampled_descriptors(workers: usize) -> usize {
+    workers.min(ACCOUNTS_MAX) * Account::FILES + workers
+}
+
 /// Between two cleanings of what is known of processes.
 const SWEEP: Duration = Duration::from_secs(1);
 
@@ -240,7 +248,9 @@ impl Round {
     fn look(&mut self, supervision: &Supervision, process: &Process, wall_ns: u64) {
         let key = (process.pid, process.since);
         let observer = &mut self.observer;
-        let watched = self.workers.entry(key).or_insert_with(|| Watched::new(*process));
+        let stays_open = self.workers.len() < ACCOUNTS_MAX;
+        let new = || Watched::new(*process, stays_open);
+        let watched = self.workers.entry(key).or_insert_with(new);
         if watched.is_other_generation(process) {
             observer.knows(process.life.get(), process.generation);
         }

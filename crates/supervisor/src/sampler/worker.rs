@@ -7,7 +7,7 @@ use crate::handle::Process;
 use crate::inquest::blocked;
 use crate::os;
 use samovar_ring::{Model, RequestLine, Run, Supervision, WorkerReport, WorkerState, monotonic_ns};
-use samovar_spy::{Activity, Reader, Reading, activity_by, cpu_ns};
+use samovar_spy::{Account, Activity, Reader, Reading};
 use std::os::fd::OwnedFd;
 use tracing::{info, warn};
 
@@ -31,6 +31,7 @@ pub(super) struct Watched {
     generation: u64,
     reader: Option<Reader>,
     process: Option<OwnedFd>,
+    account: Account,
     peers: Peers,
     /// The request that it runs, and what is asked for.
     request: Option<(Run, RequestLine)>,
@@ -41,12 +42,15 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    pub(super) fn new(process: Process) -> Watched {
+    /// One that is seen for the first time. `stays_open`: there is room for descriptors of its own.
+    pub(super) fn new(process: Process, stays_open: bool) -> Watched {
+        let pid = process.pid.unsigned_abs();
         Watched {
             pid: process.pid,
             generation: 0,
             reader: None,
             process: None,
+            account: Account::new(pid, pid, stays_open),
             peers: Peers::default(),
             request: None,
             slow: None,
@@ -170,13 +174,12 @@ impl Watched {
             self.process = os::open_process(pid).ok();
         }
         let (peers, process) = (&mut self.peers, self.process.as_ref());
-        let number = pid.unsigned_abs();
-        activity_by(number, number, &mut |fd| peers.name(pid, process, fd))
+        self.account.activity(&mut |fd| peers.name(pid, process, fd))
     }
 
     /// CPU time since this was last asked.
     fn used(&mut self) -> u64 {
-        let Some(now) = cpu_ns(self.pid.unsigned_abs(), self.pid.unsigned_abs()) else { return 0 };
+        let Some(now) = self.account.cpu_ns() else { return 0 };
         let before = self.cpu_ns.replace(now).unwrap_or(now);
         now.saturating_sub(before)
     }
