@@ -5,9 +5,11 @@
 //! | `loads/report.rs` | what one boot or request has loaded, as its process has written it |
 //! | `loads/boot.rs` | a boot by part, folder and file |
 //! | `loads/lazy.rs` | what requests load, and what would warm it up |
+//! | `loads/growth.rs` | what makes workers grow, which comes the same way |
 //! | `loads/keeper.rs` | the thread that takes reports in |
 
 mod boot;
+mod growth;
 mod keeper;
 mod lazy;
 mod report;

@@ -90,6 +90,11 @@ impl WorkerEnd {
         }
     }
 
+    /// Whose fork it is, as the supervisor counts.
+    pub fn generation(&self) -> u32 {
+        self.cell().generation.load(Ordering::Relaxed)
+    }
+
     fn cell(&self) -> &WorkerCell {
         &self.ring.control().workers[self.index].0
     }

@@ -1,11 +1,13 @@
 //! The thread that takes reports in; who asks looks over its shoulder. All in memory: the next boot tells anew.
 
 use super::boot::Boot;
+use super::growth::{Growth, Growths};
 use super::lazy::{Lazy, Looks};
 use super::report::{Of, Report};
 use crate::sealed;
 use rustix::event::{PollFd, PollFlags, poll};
 use samovar_channel::{Heard, LoadsEnd};
+use samovar_wire::GrowthStatus;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,6 +43,7 @@ struct Known {
 struct State {
     /// The latest last.
     known: VecDeque<Known>,
+    growths: Growths,
     refused: u64,
 }
 
@@ -114,6 +117,22 @@ impl Loads {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What makes workers grow, the latest first.
+    #[must_use]
+    pub fn growth(&self) -> Vec<GrowthStatus> {
+        self.lock().growths.told()
+    }
+
+    fn take(&self, text: &[u8], now: u64) {
+        if let Some(report) = Report::read(text) {
+            self.lock().add(report, now);
+        } else if let Some(growth) = Growth::read(text, now) {
+            self.lock().growths.add(growth);
+        } else {
+            self.lock().refused += 1;
+        }
+    }
+
     fn run(&self, listener: &LoadsEnd) {
         loop {
             let mut fds = [PollFd::new(listener, PollFlags::IN)];
@@ -122,10 +141,7 @@ impl Loads {
                 Ok(Some(Heard::Message(note, file))) => {
                     let text =
                         file.and_then(|file| sealed::read(file, note.bytes, REPORT_BYTES_MAX));
-                    match text.and_then(|text| Report::read(&text)) {
-                        Some(report) => self.lock().add(report, crate::now()),
-                        None => self.lock().refused += 1,
-                    }
+                    self.take(text.as_deref().unwrap_or_default(), crate::now());
                 }
                 Ok(Some(Heard::Garbled(_))) => self.lock().refused += 1,
                 Ok(Some(Heard::End)) | Err(_) => std::thread::sleep(PAUSE),
