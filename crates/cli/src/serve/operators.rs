@@ -131,7 +131,12 @@ impl Host for Server {
     }
 
     fn boot(&self) -> Option<Explained> {
-        self.sources.loads.latest()
+        let mut explained = self.sources.loads.latest()?;
+        if let Some(profiles) = self.profiles() {
+            let generation = self.sources.supervisor.report().generation;
+            explained.take_functions(&profiles.answer(explained.asks(generation)));
+        }
+        Some(explained)
     }
 
     fn calls(&self) -> Option<Arc<Calls>> {

@@ -1,6 +1,7 @@
 //! The thread that takes reports in; who asks looks over its shoulder. All in memory: the next boot tells anew.
 
 use super::boot::Boot;
+use super::functions::BootFunction;
 use super::growth::{Growth, Growths};
 use super::lazy::{Lazy, Looks};
 use super::report::{Of, Report};
@@ -28,6 +29,8 @@ pub struct Explained {
     pub boot: Boot,
     /// Its requests.
     pub lazy: Lazy,
+    /// Its functions, the dearest first, where workers are looked at.
+    pub functions: Vec<BootFunction>,
 }
 
 /// One template's.
@@ -82,7 +85,7 @@ impl State {
         let known = self.known.iter().rev().find(|known| known.boot.is_some())?;
         let boot = known.boot.clone()?;
         let lazy = known.looks.told(&boot.warmup);
-        Some(Explained { boot, lazy })
+        Some(Explained { boot, lazy, functions: Vec::new() })
     }
 }
 

@@ -85,6 +85,7 @@ fn status(text: &str) -> Value {
                 "parts": [{"name": text}], "folders": [{"folder": text}],
                 "files": [{"file": text, "class": text}, {"file": text, "place": text}],
             },
+            "functions": [{"function": text, "file": text}],
             "lazy": {
                 "requests": 1, "files": [{"file": text, "class": text, "path": text}],
                 "advice": {"setting": text, "classes": text, "files": [text], "uncached": [text]},
