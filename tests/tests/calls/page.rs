@@ -1,5 +1,7 @@
 //! A page of a framework: what its functions are said to take comes to what the page takes without tracing.
 
+#![allow(clippy::cast_precision_loss)] // Counts of requests.
+
 use crate::{calls, graph, text};
 use samovar_testkit::copy::copy_of;
 use samovar_testkit::http::{Client, Request};
