@@ -6,7 +6,7 @@ PHP_CONFIG ?= php-config8.2
 export PHP_CONFIG
 
 .PHONY: help run test build bench setup setup-test setup-bench lint unit model whole php php84 php84-next chaos \
-	chaos-rates chaos-transports visitors interrupted upgrades tested engine ledger collector nightly deny fuzz clean
+	chaos-rates chaos-transports visitors interrupted upgrades tested engine ledger reads collector nightly deny fuzz clean
 
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -122,6 +122,9 @@ engine: tested ## php-src's tests of the engine and the language, all of them, i
 ledger: tested ## the CPU time of 10,000 requests in each execution model is somebody's
 	$(LEAVES_NOTHING) $(TESTS) --test ledger -- --ignored --nocapture
 
+reads: ## 100,000 reads of stacks that move, and of processes that are forked and killed all the time (SPY_READS)
+	SPY_READS=$${SPY_READS:-100000} $(TESTS) --test stacks -- --nocapture moving storms
+
 nightly: export TESTED = release
 collector: export SAMOVAR_BIN = $(BINARY)
 collector: export COLLECTOR_BIN = $(CURDIR)/target/collector/collector
@@ -130,7 +133,7 @@ collector: tested ## spans and figures at OpenTelemetry's own collector, built o
 	$(LEAVES_NOTHING) $(TESTS) --test telling -- --ignored a_real_collector
 
 nightly: export FASTCGI = all
-nightly: setup-test whole php chaos chaos-rates chaos-transports visitors interrupted upgrades engine ledger ## what is too slow for every run
+nightly: setup-test whole php chaos chaos-rates chaos-transports visitors interrupted upgrades engine ledger reads ## what is too slow for every run
 
 deny: ## licences and sources of the dependencies: our own look, and cargo-deny's where it is installed
 	$(TIDY) dependencies::

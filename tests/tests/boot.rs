@@ -191,7 +191,7 @@ fn each_model_is_explained() {
             "{AUTOLOAD}new Early();\nSamovar\\serve(function () {{ new Lazy(); echo 'ok'; }}, {every});"
         )
     };
-    for (index, requests) in [(serve(0), false), (serve(1), true)] {
+    for (index, requests) in [(serve(0), false), (serve(1), true), (serve(5), true)] {
         let classes =
             [("src/Early.php", "<?php class Early {}"), ("src/Lazy.php", "<?php class Lazy {}")];
         let app = app(&[&classes[..], &[("index.php", &*index)]].concat());
@@ -200,8 +200,12 @@ fn each_model_is_explained() {
         let boot = explained(&server)["boot"].clone();
         assert!(of(&boot["files"], "file", "/src/Early.php").is_some(), "{boot:#}");
         if requests {
-            let lazy = looked_at(&server, 3);
-            assert!(of(&lazy["files"], "class", "Lazy").is_some(), "{lazy:#}");
+            let lazy = looked_at(&server, 30);
+            let class = of(&lazy["files"], "class", "Lazy").expect("it is loaded below the image");
+            // By each first request after a return to the image; the others have it.
+            let every = if index.contains("}, 5)") { 5 } else { 1 };
+            let (loads, all) = (number(class, "/loads"), number(&lazy, "/requests"));
+            assert!((all / every - 2..=all / every + 2).contains(&loads), "{lazy:#}");
         }
     }
     let server = Server::script("<?php echo 'whole';").workers(1).start();
@@ -254,6 +258,39 @@ fn odd_boots_and_inclusions_answer_as_ever() {
         let boot = explained(&server)["boot"].clone();
         assert!(of(&boot["files"], "file", "/throws.php").is_some(), "{boot:#}");
     }
+}
+
+#[test]
+fn a_boots_dear_functions_are_named_where_nothing_is_traced() {
+    let app = app(&[(
+        "index.php",
+        "<?php class Kernel { static function boot() { burn(300); rest(); } }
+        function burn($ms) { $end = hrtime(true) + $ms * 1000000; while (hrtime(true) < $end) { } }
+        function rest() { usleep(200000); }
+        Kernel::boot(); Samovar\\checkpoint(); echo 'ok';",
+    )]);
+    let server = Server::at(app.path().join("index.php")).workers(1).start();
+    // How PHP is read must be found out first, which takes a while; from then on each boot is seen.
+    let found = eventually("the boot's functions", || {
+        let found = explained(&server);
+        let is_there = |name| of(&found["functions"], "function", name).is_some();
+        let is_whole = is_there("burn") && is_there("usleep");
+        if !is_whole {
+            server.reload().expect("it boots");
+        }
+        is_whole.then_some(found)
+    });
+    let functions = &found["functions"];
+    let total =
+        |name: &str| number(of(functions, "function", name).expect("it was seen"), "/total_ns");
+    let both = total("burn") + total("usleep");
+    assert!(both > 0 && total("Kernel::boot") >= both, "{functions:#}");
+    assert!(total("rest") >= total("usleep"), "{functions:#}");
+    // Time is that of the clock: of the rehearsal and the boot, and a late look may stand for some more.
+    let all =
+        number(&found["boot"], "/all/wall_ns") + number(&found["boot"], "/rehearsal/all/wall_ns");
+    assert!(total("{main}") <= all + all / 2, "{functions:#}\n{all}");
+    assert!(text(&server).contains("Kernel::boot  "), "{}", text(&server));
 }
 
 #[test]

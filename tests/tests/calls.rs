@@ -1,5 +1,8 @@
 //! Call graphs of traced requests: who is traced, whether the figures are those of the program, in which formats they go.
 
+#[path = "calls/page.rs"]
+mod page;
+
 use samovar_testkit::http::Request;
 use samovar_testkit::{Server, binary, eventually};
 use serde_json::Value;

@@ -2,6 +2,8 @@
 
 #[path = "profile/kills.rs"]
 mod kills;
+#[path = "profile/push.rs"]
+mod push;
 #[path = "profile/shares.rs"]
 mod shares;
 #[path = "profile/slow.rs"]

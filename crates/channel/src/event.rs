@@ -46,6 +46,11 @@ pub enum Event {
         #[serde(serialize_with = "one_line")]
         why: String,
     },
+    /// The application boots in that process, ahead of all requests.
+    Booting {
+        /// The process's number.
+        pid: i32,
+    },
     /// The application's boot ended without asking for requests.
     BootFailed,
     /// What the application's boot came to.

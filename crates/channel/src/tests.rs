@@ -113,6 +113,7 @@ fn event() -> impl Strategy<Value = Event> {
     );
     let (pid, status) = (any::<i32>(), any::<i32>());
     prop_oneof![
+        pid.prop_map(|pid| Event::Booting { pid }),
         (clean(), any::<bool>(), linking()).prop_map(|(php, resident, linking)| Event::Ready {
             php,
             resident,

@@ -1,7 +1,9 @@
 //! settings → the options of those who run by them. At the start and for each reload.
 
 mod front;
+mod push;
 mod supervisor;
 
 pub(crate) use front::front_settings;
+pub(crate) use push::{host_name, push_options};
 pub(crate) use supervisor::{Ears, environment, sandbox, supervisor_settings};

@@ -6,6 +6,7 @@
 use anyhow::{Result, bail};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use samovar_config::Settings;
+use samovar_supervisor::sampled_descriptors;
 
 /// Listeners, ring, channels of templates, logs, pipes that programs hold open, control socket and its clients.
 const OWN: u64 = 64;
@@ -70,10 +71,13 @@ fn allowed(settings: &Settings, limit: u64) -> u64 {
     left / (CONNECTIONS_PER_FILE + 1) * CONNECTIONS_PER_FILE
 }
 
-/// What is not a connection's. Each worker prints into a pipe, during a reload those of two generations.
+/// What is not a connection's. Each worker prints into a pipe, during a reload those of two generations; and the sampler keeps some of
+/// each worker's.
 fn others(settings: &Settings) -> u64 {
     let consoles: u64 = settings.consoles.iter().map(|console| console.count as u64).sum();
-    OWN + FILES_MIN + 2 * (consoles + settings.workers.max as u64)
+    let is_sampled = settings.profile.hertz > 0;
+    let sampled = if is_sampled { sampled_descriptors(2 * settings.workers.max) } else { 0 };
+    OWN + FILES_MIN + 2 * (consoles + settings.workers.max as u64) + sampled as u64
 }
 
 #[cfg(test)]
@@ -94,6 +98,8 @@ mod tests {
         }
         assert_eq!(allowed(&settings, 10), 0);
         settings.workers.max = 4;
+        assert_eq!(allowed(&settings, 256), 128);
+        settings.profile.hertz = 0;
         assert_eq!(allowed(&settings, 256), 144);
     }
 }

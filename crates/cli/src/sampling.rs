@@ -1,9 +1,10 @@
 //! The supervisor's sampler and crates/profile, put together: what is seen of workers goes where it is kept and asked for.
 
+use crate::convert::push_options;
 use anyhow::{Context, Result};
 use samovar_config::Settings;
-use samovar_insight::{Model, Scene, Turn};
-use samovar_profile::{At, Options, Profiles, Sample};
+use samovar_insight::{Fate, Model, Scene, Turn};
+use samovar_profile::{At, Options, Profiles, Pusher, Sample};
 use samovar_ring::RequestLine;
 use samovar_spy::profile::Weight;
 use samovar_supervisor as supervisor;
@@ -23,6 +24,7 @@ const DAY: Duration = Duration::from_hours(24);
 pub(crate) struct Sampling {
     pub(crate) profiles: Arc<Profiles>,
     sampler: OnceLock<Sampler>,
+    pusher: Option<Arc<Pusher>>,
     slow: Option<Duration>,
     hertz: u32,
 }
@@ -46,6 +48,7 @@ impl Sampling {
             name.push(SUFFIX);
             PathBuf::from(name)
         });
+        let pusher = pusher(settings)?.map(Arc::new);
         let profiles = Profiles::start(Options {
             path,
             bytes_max: settings.profile.bytes_max,
@@ -54,9 +57,10 @@ impl Sampling {
             is_told: is_measured,
             trouble: Box::new(|trouble| tracing::warn!("{trouble}")),
             turn,
+            push: pusher.clone(),
         });
         let profiles = Arc::new(profiles.context("cannot start to keep profiles")?);
-        Ok(Some(Sampling { profiles, sampler: OnceLock::new(), slow, hertz }))
+        Ok(Some(Sampling { profiles, sampler: OnceLock::new(), pusher, slow, hertz }))
     }
 
     /// Begins to look.
@@ -74,6 +78,8 @@ impl Sampling {
     /// How it fares.
     pub(crate) fn status(&self) -> ProfileStatus {
         let report = self.sampler.get().map(Sampler::report).unwrap_or_default();
+        let pushed =
+            |fate| self.pusher.as_ref().map_or(0, |pusher: &Arc<Pusher>| pusher.tally().get(fate));
         ProfileStatus {
             hertz: self.hertz,
             samples_total: report.samples,
@@ -81,6 +87,9 @@ impl Sampling {
             cpu_seconds: report.cpu.as_secs_f64(),
             minutes_lost_total: self.profiles.minutes_lost(),
             trouble: report.trouble,
+            pushed_total: pushed(Fate::Passed),
+            push_lost_total: pushed(Fate::Lost),
+            push_refused_total: pushed(Fate::Refused),
         }
     }
 
@@ -91,6 +100,16 @@ impl Sampling {
         }
         self.profiles.finish();
     }
+}
+
+/// Who sends profiles elsewhere, if somebody is to.
+fn pusher(settings: &Settings) -> Result<Option<Pusher>> {
+    let Some((endpoint, options)) = push_options(settings) else { return Ok(None) };
+    if settings.profile.hertz == 0 {
+        tracing::warn!("there is nothing for `profile.push` to send: `profile.hertz` is 0");
+    }
+    let pusher = Pusher::start(options);
+    pusher.with_context(|| format!("`profile.push` = `{endpoint}`")).map(Some)
 }
 
 /// The sampler's observer.

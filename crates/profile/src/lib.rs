@@ -10,6 +10,7 @@
 //! | `store.rs` | minutes that are over, in memory or on disk, bounded |
 //! | `question.rs` | what is asked, answered from both |
 //! | `profiles.rs` | the thread that keeps minutes and answers |
+//! | `push.rs` | minutes that are sent to Pyroscope |
 //! | `calls.rs` | call graphs of traced requests, by day and route |
 //! | `loads.rs` | boots explained, and what requests still load |
 //! | `sealed.rs` | how graphs and loads come |
@@ -18,6 +19,7 @@ pub mod calls;
 mod fields;
 pub mod loads;
 mod profiles;
+mod push;
 mod question;
 mod running;
 mod sample;
@@ -25,6 +27,7 @@ mod sealed;
 mod store;
 
 pub use profiles::{Options, Profiles, Trouble};
+pub use push::{PushOptions, Pusher};
 pub use question::{Answer, Side};
 pub use running::{BETWEEN, BOOT};
 pub use sample::{At, Sample};

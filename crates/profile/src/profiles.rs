@@ -3,6 +3,7 @@
 //! Whoever brings samples holds a lock for the time of one addition; a disk is waited for on the thread alone. A minute that the
 //! disk is too slow for is lost, and counted.
 
+use crate::push::Pusher;
 use crate::question::{Answer, Sources};
 use crate::running::{Minute, Running};
 use crate::sample::Sample;
@@ -43,6 +44,8 @@ pub struct Options {
     pub trouble: Trouble,
     /// The file is another server's until it has come.
     pub turn: Turn,
+    /// Who sends minutes elsewhere, too.
+    pub push: Option<Arc<Pusher>>,
 }
 
 type Reply = Box<dyn FnOnce(Answer) + Send>;
@@ -194,6 +197,9 @@ impl Keeper {
             self.move_in();
             match job {
                 Job::Keep(minute) => {
+                    if let Some(push) = &self.options.push {
+                        push.put(&minute, crate::now());
+                    }
                     self.keep(&minute);
                     if let Some(waiting) = self.waiting.as_mut().filter(|w| w.len() < JOBS_MAX) {
                         waiting.push(minute);
@@ -203,6 +209,9 @@ impl Keeper {
             }
         }
         self.move_in();
+        if let Some(push) = &self.options.push {
+            push.finish();
+        }
     }
 
     fn keep(&mut self, minute: &Minute) {
@@ -277,6 +286,7 @@ mod tests {
             is_told: false,
             trouble: Box::new(|_| {}),
             turn: Turn::now(),
+            push: None,
         }
     }
 

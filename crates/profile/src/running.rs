@@ -136,16 +136,16 @@ impl Running {
             return sample.add_to(&mut self.row(route, generation, model).profile);
         };
         let mut name = String::new();
-        if let Some((_, route)) = self.ended.iter().rev().find(|(ended, _)| **ended == *id) {
-            let route = route.clone();
-            return sample.add_to(&mut self.row(&route, generation, model).profile);
-        }
         if let Some(open) = self.open.get_mut(id)
             && open.row.profile.len() < OPEN_STACKS_MAX
         {
             open.seen_at = now;
             (open.row.generation, open.row.model) = (generation, model);
             return sample.add_to(&mut open.row.profile);
+        }
+        if let Some((_, route)) = self.ended.iter().rev().find(|(ended, _)| **ended == *id) {
+            let route = route.clone();
+            return sample.add_to(&mut self.row(&route, generation, model).profile);
         }
         let route = route_by_path(script, path, &mut name);
         let is_new = !self.open.contains_key(id);

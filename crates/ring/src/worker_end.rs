@@ -96,6 +96,11 @@ impl WorkerEnd {
         self.index
     }
 
+    /// Whose fork it is, as the supervisor counts.
+    pub fn generation(&self) -> u32 {
+        self.cell().generation.load(Ordering::Relaxed)
+    }
+
     fn cell(&self) -> &WorkerCell {
         &self.ring.control().workers[self.index].0
     }

@@ -38,12 +38,11 @@ impl fmt::Display for Activity {
 
 /// What a thread of a process does now.
 pub fn activity(pid: u32, thread: u32) -> Activity {
-    activity_by(pid, thread, &mut |descriptor| sockets::name(pid, descriptor))
+    activity_of(doing(pid, thread), &mut |descriptor| sockets::name(pid, descriptor))
 }
 
-/// The same; what stands behind a descriptor is told by `behind`: who asks often knows it already.
-pub fn activity_by(pid: u32, thread: u32, behind: &mut dyn FnMut(i32) -> String) -> Activity {
-    match doing(pid, thread) {
+pub(crate) fn activity_of(doing: Option<Doing>, behind: &mut dyn FnMut(i32) -> String) -> Activity {
+    match doing {
         None => Activity::Unknown,
         Some(Doing::Running) => Activity::Running,
         Some(Doing::Elsewhere) => {
@@ -73,5 +72,9 @@ fn peer(subject: &Subject, behind: &mut dyn FnMut(i32) -> String) -> String {
 /// CPU time that a thread has used, in nanoseconds.
 pub fn cpu_ns(pid: u32, thread: u32) -> Option<u64> {
     let line = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).ok()?;
+    cpu_ns_of(&line)
+}
+
+pub(crate) fn cpu_ns_of(line: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }

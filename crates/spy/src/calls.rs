@@ -44,7 +44,12 @@ pub enum Subject {
 /// What a thread of a process does; `None`: the kernel does not say.
 pub fn doing(pid: u32, thread: u32) -> Option<Doing> {
     let line = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/syscall")).ok()?;
-    Some(match parse(&line)? {
+    doing_of(pid, &line)
+}
+
+/// What that line of a thread of the process says.
+pub(crate) fn doing_of(pid: u32, line: &str) -> Option<Doing> {
+    Some(match parse(line)? {
         Line::Running => Doing::Running,
         Line::Elsewhere => Doing::Elsewhere,
         Line::Call(number, arguments) => {

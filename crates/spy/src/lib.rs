@@ -14,12 +14,14 @@
 //! | `stack.rs`, `names.rs` | what people read, and how addresses become that |
 //! | `reader.rs` | looks until a stack held still: [`read_stack`], [`Reader`] |
 //! | `calls.rs`, `sockets.rs`, `activity.rs` | the system call a thread is in; who is at the other end; both, for people |
+//! | `account.rs` | the kernel's account of a thread that is looked at again and again |
 //! | `processes.rs`, `watch.rs` | the PHP processes of the machine, and many looks at them |
 //! | `profile.rs` | many stacks added up; `profile/` writes them as pictures and for other tools |
 //!
 //! The process that is read is untrusted: it may write whatever it likes where we look. So each length, list and loop
 //! here has a limit, no size of its choosing is allocated, and a stack that contradicts itself is counted and not shown.
 
+mod account;
 mod activity;
 mod callees;
 mod calls;
@@ -41,7 +43,8 @@ mod tests;
 mod threads;
 mod watch;
 
-pub use activity::{Activity, activity, activity_by, cpu_ns};
+pub use account::Account;
+pub use activity::{Activity, activity, cpu_ns};
 pub use calls::{Doing, Subject, doing};
 pub use engine::{Engine, Files};
 pub use error::Error;

@@ -230,6 +230,31 @@ fn a_picture_is_sound_xml_and_its_boxes_are_as_wide_as_their_shares() {
     assert!(!text.contains('\u{1b}') && text.contains("a &lt;shop&gt; &amp; &quot;more&quot;?"));
 }
 
+/// Classes that are made up at run time may be called anything; control characters are gone when they are read.
+#[test]
+fn no_name_is_more_than_a_name() {
+    let evil = "A;B 7]]></script><x y=\"'&--";
+    let frames = [frame(evil, evil, evil, 1), frame("", "{main}", "/a.php", 1)];
+    let mut profile = Profile::new();
+    profile.add(&frames, &Activity::Running, Weight { samples: 3, wall_ns: 1, cpu_ns: 0 });
+    let text = svg::render(&profile, evil, svg::Measure::Wall);
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let file = folder.path().join("flames.svg");
+    std::fs::write(&file, &text).expect("written");
+    let mut php = Command::new(samovar_testkit::php::program("php"));
+    let count = "$d = new DOMDocument; $d->load($argv[1]) || exit(1); echo $d->getElementsByTagName('script')->length, $d->getElementsByTagName('x')->length;";
+    let run = php.args(["-r", count]).arg(&file).output().expect("PHP reads XML");
+    assert_eq!(String::from_utf8_lossy(&run.stdout), "10");
+    let line = collapsed::render(&profile);
+    assert_eq!((line.lines().count(), line.matches(';').count()), (1, 1), "{line}");
+    assert!(line.ends_with(" 3\n"), "{line}");
+    let document: serde_json::Value =
+        serde_json::from_str(&speedscope::render(&profile, evil)).expect("JSON");
+    let name = document["shared"]["frames"][0]["name"].as_str().expect("a name");
+    let other = document["shared"]["frames"][1]["name"].as_str().expect("a name");
+    assert!(name.contains(evil) || other.contains(evil), "{document}");
+}
+
 #[test]
 fn a_profile_of_nothing_is_written_too() {
     let empty = Profile::new();

@@ -7,6 +7,8 @@ mod moving;
 mod program;
 #[path = "stacks/shares.rs"]
 mod shares;
+#[path = "stacks/storms.rs"]
+mod storms;
 
 use program::{MODES, Program};
 use samovar_spy::{Frame, read_stack};

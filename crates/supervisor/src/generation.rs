@@ -96,6 +96,8 @@ pub(crate) struct Generation {
     pub(crate) findings: Vec<Finding>,
     /// The application's boot ended without asking for requests; they run it whole.
     pub(crate) boot_failed: bool,
+    /// The process in which the application boots at the moment.
+    pub(crate) booting: Option<i32>,
     template: Option<Template>,
     watch: Watch,
     /// What the worker in a cell prints goes there.
@@ -143,6 +145,7 @@ impl Generation {
             linking: None,
             findings: Vec::new(),
             boot_failed: false,
+            booting: None,
             template: None,
             outputs: BTreeMap::new(),
             events: VecDeque::from([Event::Tick]),
@@ -279,9 +282,15 @@ impl Generation {
             channel::Event::Image(image) => {
                 info!(mode = image.mode.word(), bytes = image.bytes, boot = ?image.boot, "the application has booted");
                 self.boot_failed = false;
+                self.booting = None;
                 self.image = Some(image);
             }
-            channel::Event::BootFailed => self.boot_failed = true,
+            // 1 and what is below are no process of a template's.
+            channel::Event::Booting { pid } => self.booting = Some(pid).filter(|pid| *pid > 1),
+            channel::Event::BootFailed => {
+                self.boot_failed = true;
+                self.booting = None;
+            }
             channel::Event::Finding(finding) => self.found(finding)?,
             channel::Event::Pong => self.watch.template_answered(),
             channel::Event::ConsoleForked { life, pid } => self.consoles.started(life, pid),
@@ -318,6 +327,7 @@ impl Generation {
     ) -> Result<bool, Failed> {
         if self.template.as_ref().is_some_and(|t| t.pid == pid) {
             self.template = None;
+            self.booting = None;
             self.consoles.template_died();
             self.tell(Event::TemplateDied);
             match self.desired {

@@ -171,6 +171,8 @@ pub(crate) struct Snapshot {
     pub(crate) recycled: u64,
     pub(crate) refork_reasons: BTreeMap<&'static str, u64>,
     pub(crate) processes: Vec<Process>,
+    /// Processes in which an application boots, and of which generation it is.
+    pub(crate) booting: Vec<(i32, u64)>,
     pub(crate) is_reloading: bool,
     pub(crate) is_ending: bool,
     pub(crate) boot_failed: bool,

@@ -37,7 +37,9 @@ pub use os::monotonic_us;
 pub use recycle::RecycleLimits;
 pub use run::{Boot, Hooks, Running, run};
 pub use samovar_channel::{Finding, GraphEnd, Image, Linking};
-pub use sampler::{Look, Observer, Sampler, SamplerReport, Sampling, Scene, SlowScene};
+pub use sampler::{
+    Look, Observer, Sampler, SamplerReport, Sampling, Scene, SlowScene, sampled_descriptors,
+};
 pub use sandbox::Sandbox;
 pub use scale::ScaleLine;
 pub use settings::{ConsoleSettings, Settings, TemplateCommand, Tracer, WorkerCount};

@@ -469,6 +469,10 @@ impl Supervisor {
             };
             snapshot.processes.extend(generation.workers.places().iter().filter_map(process));
         }
+        let booting = |generation: &Generation| Some((generation.booting?, generation.number));
+        snapshot.booting.clear();
+        let boots = self.generations.iter().filter(|generation| !generation.is_tracer);
+        snapshot.booting.extend(boots.filter_map(booting));
         // Places of other generations are of interest only as long as somebody is in them.
         let is_shown = |generation: &Generation, entry: &ConsoleSnapshot| {
             generation.desired == DesiredState::Serve || entry.has_process()

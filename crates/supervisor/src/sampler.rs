@@ -4,15 +4,17 @@
 //! this thread, which may hang with a process that hangs in the kernel. What is seen goes to an [`Observer`].
 
 mod beat;
+mod boots;
 mod peers;
 mod readers;
 mod worker;
 
 use crate::handle::{Handle, Process};
 use beat::Beat;
+use boots::Boots;
 use readers::Readers;
 use samovar_ring::{Model, RequestLine, Run, Supervision};
-use samovar_spy::{Activity, Stack};
+use samovar_spy::{Account, Activity, Stack};
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,6 +28,14 @@ const SLOW_LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::f
 /// How long the server's end waits for the thread.
 const FINISH_LIMIT: Duration = Duration::from_secs(1);
 const FINISH_LOOK: Duration = Duration::from_millis(2);
+/// Workers whose files below `/proc` stay open; of the others they are opened for each look.
+const ACCOUNTS_MAX: usize = 64;
+/// Descriptors that the thread keeps open of so many workers, at most: one is the process itself.
+#[must_use]
+pub fn sampled_descriptors(workers: usize) -> usize {
+    workers.min(ACCOUNTS_MAX) * Account::FILES + workers
+}
+
 /// Between two cleanings of what is known of processes.
 const SWEEP: Duration = Duration::from_secs(1);
 
@@ -158,6 +168,7 @@ impl Sampler {
             counters: Arc::clone(&counters),
             readers: Readers::default(),
             workers: HashMap::new(),
+            boots: Boots::default(),
             processes: Vec::new(),
             swept: Instant::now(),
         };
@@ -204,6 +215,7 @@ struct Round {
     readers: Readers,
     /// By process: a number may become another's, who has begun at another time.
     workers: HashMap<(i32, Instant), Watched>,
+    boots: Boots,
     processes: Vec<Process>,
     swept: Instant,
 }
@@ -217,9 +229,33 @@ impl Round {
             hertz => Duration::from_secs(1) / hertz,
         });
         while !self.counters.ends.load(Ordering::Relaxed) {
-            let wall = beat.wait();
+            let at = beat.next();
+            self.look_at_boots(at);
+            let wall = beat.wait(at);
             self.turn(u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX));
             self.observer.turned();
+        }
+    }
+
+    /// What applications do that boot at the moment, until then: many looks, because a boot is short, and rare.
+    fn look_at_boots(&mut self, until: Instant) {
+        if self.sampling.hertz == 0 {
+            return;
+        }
+        while !self.counters.ends.load(Ordering::Relaxed) {
+            self.boots.know(&self.handle.snapshot().booting);
+            if self.boots.are_over() || Instant::now() + boots::EVERY >= until {
+                return;
+            }
+            std::thread::park_timeout(boots::EVERY);
+            let mut eyes = worker::Eyes {
+                supervision: self.handle.supervision(),
+                readers: &mut self.readers,
+                counters: &self.counters,
+                observer: &mut *self.observer,
+                sampling: self.sampling,
+            };
+            self.boots.look(&mut eyes);
         }
     }
 
@@ -240,7 +276,9 @@ impl Round {
     fn look(&mut self, supervision: &Supervision, process: &Process, wall_ns: u64) {
         let key = (process.pid, process.since);
         let observer = &mut self.observer;
-        let watched = self.workers.entry(key).or_insert_with(|| Watched::new(*process));
+        let stays_open = self.workers.len() < ACCOUNTS_MAX;
+        let new = || Watched::new(process.pid, stays_open);
+        let watched = self.workers.entry(key).or_insert_with(new);
         if watched.is_other_generation(process) {
             observer.knows(process.life.get(), process.generation);
         }
@@ -259,7 +297,9 @@ impl Round {
         self.swept = Instant::now();
         let processes = &self.processes;
         self.workers.retain(|key, _| processes.iter().any(|p| (p.pid, p.since) == *key));
-        self.readers.retain(|generation| processes.iter().any(|p| p.generation == generation));
+        let boots = &self.boots;
+        let is_there = |generation| processes.iter().any(|p| p.generation == generation);
+        self.readers.retain(|generation| is_there(generation) || boots.are_of(generation));
         let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         let ns = used.tv_sec.saturating_mul(1_000_000_000).saturating_add(used.tv_nsec);
         self.counters.cpu_ns.store(u64::try_from(ns).unwrap_or(0), Ordering::Relaxed);

@@ -9,6 +9,8 @@ pub const PINBA: (&str, &str) = ("pinba.proto", "Pinba.Request");
 pub const TRACES: (&str, &str) = ("otlp.proto", "opentelemetry.proto.ExportTraceServiceRequest");
 /// Figures, as a collector is sent them.
 pub const METRICS: (&str, &str) = ("otlp.proto", "opentelemetry.proto.ExportMetricsServiceRequest");
+/// Profiles, as Pyroscope is sent them.
+pub const PUSH: (&str, &str) = ("pyroscope.proto", "pyroscope.PushRequest");
 /// What a collector answers to spans.
 pub const ANSWER: (&str, &str) = ("otlp.proto", "opentelemetry.proto.ExportTraceServiceResponse");
 

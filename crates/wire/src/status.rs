@@ -59,10 +59,38 @@ pub struct Status {
     pub shared: SharedStatus,
     /// How the sampler fares; `null`: there is none.
     pub profile: Option<ProfileStatus>,
+    /// What makes resident workers grow, the latest first.
+    pub growth: Vec<GrowthStatus>,
     /// Of all generations.
     pub workers: Vec<WorkerStatus>,
     /// The processes of `[[console]]`, and places where one is to be.
     pub consoles: Vec<ConsoleStatus>,
+}
+
+/// What makes resident workers grow.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GrowthStatus {
+    /// `App\Registry::$items`.
+    pub name: String,
+    /// By how much it grew: `elements`, `bytes`, `objects`.
+    pub unit: String,
+    /// Where it is declared, `/srv/Foo.php:88`; empty: nowhere, as a global.
+    pub place: String,
+    /// Of which generation the workers are.
+    pub generation: u32,
+    /// By how many of that unit, in the latest report.
+    pub grown: u64,
+    /// In so many requests.
+    pub requests: u64,
+    /// Bytes of each, about.
+    pub bytes_each: u64,
+    /// When it was first said, seconds since 1970.
+    pub since: u64,
+    /// When it was said last.
+    pub at: u64,
+    /// By how many workers.
+    pub workers: u64,
 }
 
 /// The sampler.
@@ -81,6 +109,12 @@ pub struct ProfileStatus {
     pub minutes_lost_total: u64,
     /// Why stacks cannot be read; empty if they can.
     pub trouble: String,
+    /// Profiles that Pyroscope has taken.
+    pub pushed_total: u64,
+    /// Those that it could not be sent.
+    pub push_lost_total: u64,
+    /// Those that it did not want.
+    pub push_refused_total: u64,
 }
 
 /// What the front counts.

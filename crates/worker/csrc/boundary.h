@@ -156,6 +156,8 @@ void samovar_graph_forked(void);
  * loaded (else 0); and that (loads/report.c). */
 uint64_t samovar_loads_wanted(void);
 void samovar_loads_send(const char *report, size_t len);
+/* Rust, called by C: of which generation this worker is; 0: this process is none. */
+unsigned samovar_generation(void);
 /* Rust, called by C: the boot has come to its checkpoint, or to its end; what it has called is
  * told.
  */

@@ -102,6 +102,11 @@ fn with<R>(f: impl FnOnce(&mut Exchange) -> R) -> Option<R> {
     exchange.as_mut().map(f)
 }
 
+#[unsafe(no_mangle)]
+extern "C" fn samovar_generation() -> u32 {
+    with(|exchange| exchange.ring.generation()).unwrap_or(0)
+}
+
 /// After the fork: from now on PHP's calls go to this end of the ring.
 pub(crate) fn install(mut ring: WorkerEnd, lanes: &'static [Lane]) {
     // SAFETY: notes the number of this process.

@@ -45,8 +45,9 @@ fn here() -> Option<&'static mut (ImageProcess, Instant)> {
 pub(crate) fn run(process: ImageProcess, rehearsed: bool) -> ! {
     os::unblock_signals();
     if rehearsed {
-        rehearse();
+        rehearse(&process);
     }
+    process.report(&Event::Booting { pid: os::own_pid() });
     // SAFETY: see `Global`; nothing else has run in this process yet.
     unsafe { *HERE.0.get() = Some((process, Instant::now())) };
     tracing::install();
@@ -68,7 +69,7 @@ pub(crate) fn run(process: ImageProcess, rehearsed: bool) -> ! {
 /// Boots once in a child, which ends where the image would be taken: what it compiles is in opcache then, and what the
 /// application caches is in its files. The boot that follows finds all that, and leaves less behind in memory: requests
 /// change half as many pages of an image that was booted with cold caches. Says nothing; the real boot says it again.
-fn rehearse() {
+fn rehearse(process: &ImageProcess) {
     let parent = os::own_pid();
     // SAFETY: the process has one thread, so that the child may go on as an ordinary process.
     match unsafe { libc::fork() } {
@@ -80,8 +81,11 @@ fn rehearse() {
             unsafe { libc::_exit(0) }
         }
         -1 => {}
-        // SAFETY: waits for the child; the status has no reader.
-        pid => while unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) } < 0 && interrupted() {},
+        pid => {
+            process.report(&Event::Booting { pid });
+            // SAFETY: waits for the child; the status has no reader.
+            while unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) } < 0 && interrupted() {}
+        }
     }
 }
 

@@ -46,7 +46,18 @@ fn a_worker_that_is_never_idle_names_what_grows() {
         let line = log.lines().find(|line| line.contains(SAID)).unwrap_or_default();
         assert!(said && line.contains(named), "{named}: {log}");
         assert!(line.contains("1 per request"), "{line}");
+        let growth = &server.status()["growth"][0];
+        assert!(growth["name"].as_str().is_some_and(|n| n.contains(named.trim_end_matches(" +"))));
+        assert_eq!((&growth["generation"], &growth["workers"]), (&1.into(), &1.into()), "{growth}");
         if above.starts_with("class Registry") {
+            assert_eq!(
+                (&growth["grown"], &growth["unit"]),
+                (&growth["requests"], &"elements".into())
+            );
+            assert!(
+                growth["place"].as_str().is_some_and(|at| at.ends_with("index.php:4")),
+                "{growth}"
+            );
             assert!(line.contains("index.php:4"), "{line}");
             assert!(line.contains(" 65"), "bytes of each: {line}");
         }

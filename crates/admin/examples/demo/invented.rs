@@ -289,6 +289,7 @@ fn sampled() -> Arc<Profiles> {
         is_told: true,
         trouble: Box::new(|trouble| panic!("{trouble}")),
         turn: samovar_insight::Turn::now(),
+        push: None,
     });
     let profiles = profiles.expect("a thread");
     for generation in [2, 3] {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::cast_precision_loss)] // Times and sizes.
 
-use samovar_profile::loads::{Cost, Explained, Lazy};
+use samovar_profile::loads::{BootFunction, Cost, Explained, Lazy};
 use std::fmt::Write as _;
 
 /// Lines of a table, unless all are asked for.
@@ -80,12 +80,29 @@ pub(super) fn text(explained: &Explained, image_ms: f64, all: bool) -> String {
         );
     }
     more(&mut out, boot.files.len(), rows, "files");
+    functions(&mut out, &explained.functions, rows);
     if boot.lost > 0 {
         line!(out, "{} loads had no room, and are part of who asked for them", boot.lost);
     }
     out.push('\n');
     requests(&mut out, &explained.lazy, rows);
     out
+}
+
+fn functions(out: &mut String, all: &[BootFunction], rows: usize) {
+    if all.is_empty() {
+        return;
+    }
+    let ms = |ns: u64| format!("{:.0} ms", ns as f64 / NS_PER_MS);
+    line!(
+        out,
+        "\n        OWN       TOTAL    SEEN  FUNCTION, of the rehearsal and the boot, by looks from outside"
+    );
+    for BootFunction { function, file, line, samples, own_ns, total_ns } in all.iter().take(rows) {
+        let place = if file.is_empty() { String::new() } else { format!("  {file}:{line}") };
+        line!(out, "{:>11} {:>11} {samples:>7}  {function}{place}", ms(*own_ns), ms(*total_ns));
+    }
+    more(out, all.len(), rows, "functions");
 }
 
 fn requests(out: &mut String, lazy: &Lazy, rows: usize) {

@@ -3,7 +3,7 @@
 //!
 //! Started by root it becomes the settings' user on the way, as the server would, and looks at files as that user.
 
-use crate::convert::sandbox;
+use crate::convert::{push_options, sandbox};
 use crate::serve::listen::{bind_hint, socket_hint};
 use crate::serve::{operators, ways};
 use crate::{binary, publish, rights, terminal};
@@ -12,6 +12,7 @@ use rustix::fs::{Access, access};
 use samovar_config::{Listen, Listener, Place, Problems, Settings, Sources};
 use samovar_front::{Bound, Tls, ValidSettings, listeners};
 use samovar_insight::export::otlp::Exporter;
+use samovar_profile::Pusher;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::net::{ToSocketAddrs as _, UdpSocket};
@@ -209,6 +210,14 @@ fn look_at_admin(at: &Listen, settings: &Settings, found: &mut Report) {
 
 /// Who is told of requests, and who tells.
 fn look_at_ways(settings: &Settings, found: &mut Report) {
+    if let Some((endpoint, options)) = push_options(settings) {
+        let result = Pusher::check(&options).map_err(anyhow::Error::new);
+        found.take("push", result.map(|()| format!("`{endpoint}` can be sent profiles")));
+        if settings.profile.hertz == 0 {
+            let text = "there are no profiles to be sent\nhint: `profile.hertz` is 0";
+            found.add(Level::Warning, "push", text);
+        }
+    }
     if !settings.insight.enabled {
         return;
     }

@@ -86,6 +86,7 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         linking: report.linking.as_ref().map(linking),
         shared: shared(&sources.shared, &sources.published),
         profile: sources.sampling.as_ref().map(|sampling| sampling.status()),
+        growth: sources.loads.growth(),
         workers: report.workers.iter().map(worker).collect(),
         consoles: report.consoles.iter().map(console_status).collect(),
     }

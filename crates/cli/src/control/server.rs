@@ -6,6 +6,7 @@ use super::waker::Waker;
 use crate::handover::predecessor::Predecessor;
 use crate::service::ServiceState;
 use anyhow::Result;
+use samovar_profile::loads::Explained;
 use samovar_supervisor::Command;
 use samovar_wire::{
     BootAnswer, CallsAnswer, CallsQuestion, Misunderstood, ProfileAnswer, ProfileQuestion, Refused,
@@ -125,7 +126,7 @@ impl Server {
             Ok(Request::Figures) => line_of(&figures(&self.sources)),
             Ok(Request::Profile(question)) => return self.profile(*question),
             Ok(Request::Calls(question)) => line_of(&self.calls(&question)),
-            Ok(Request::Boot) => line_of(&self.boot()),
+            Ok(Request::Boot) => return self.boot(),
             Ok(Request::Stop) => {
                 self.state.stops();
                 self.sources.supervisor.send(Command::Draining);
@@ -207,19 +208,32 @@ impl Server {
         Reply::Later(told)
     }
 
-    /// What the boot went to.
-    fn boot(&self) -> BootAnswer {
-        let Some(explained) = self.sources.loads.latest() else {
+    /// What the boot went to; the profiles' own thread tells of its functions.
+    fn boot(&self) -> Reply {
+        let Some(mut explained) = self.sources.loads.latest() else {
             let error = "no application has been booted ahead of its requests\nhint: that is done for one that calls \
                          Samovar\\checkpoint() or Samovar\\serve(); if it boots at the moment, ask again";
-            return BootAnswer { error: Some(error.to_owned()), ..BootAnswer::default() };
+            let error = Some(error.to_owned());
+            return Reply::Now(line_of(&BootAnswer { error, ..BootAnswer::default() }));
         };
-        let image = status(&self.sources).image;
-        BootAnswer {
-            error: None,
-            explained: serde_json::to_value(&explained).unwrap_or_default(),
-            image_ms: image.map_or(0.0, |image| image.boot_ms),
-        }
+        let status = status(&self.sources);
+        let image_ms = status.image.map_or(0.0, |image| image.boot_ms);
+        let of = move |explained: &Explained| {
+            let explained = serde_json::to_value(explained).unwrap_or_default();
+            line_of(&BootAnswer { error: None, explained, image_ms })
+        };
+        let Some(sampling) = &self.sources.sampling else {
+            return Reply::Now(of(&explained));
+        };
+        let (tell, told) = channel();
+        let waker = self.waker.clone();
+        sampling.profiles.ask(explained.asks(status.generation), move |answer| {
+            explained.take_functions(&answer);
+            // A client that has left does not want it any more.
+            let _ = tell.send(Line { text: of(&explained), until: None });
+            waker.wake();
+        });
+        Reply::Later(told)
     }
 
     /// What requests have called, or a signature that has one traced.

@@ -131,7 +131,12 @@ impl Host for Server {
     }
 
     fn boot(&self) -> Option<Explained> {
-        self.sources.loads.latest()
+        let mut explained = self.sources.loads.latest()?;
+        if let Some(profiles) = self.profiles() {
+            let generation = self.sources.supervisor.report().generation;
+            explained.take_functions(&profiles.answer(explained.asks(generation)));
+        }
+        Some(explained)
     }
 
     fn calls(&self) -> Option<Arc<Calls>> {
@@ -252,6 +257,15 @@ const METRICS: &[ServerMetric] = &[
     }),
     ("samovar_profile_samples", Kind::Counter, "Looks at busy workers.", |s| {
         count(s.profile.as_ref().map_or(0, |profile| profile.samples_total))
+    }),
+    ("samovar_profiles_pushed", Kind::Counter, "Profiles that Pyroscope has taken.", |s| {
+        count(s.profile.as_ref().map_or(0, |profile| profile.pushed_total))
+    }),
+    ("samovar_profiles_push_lost", Kind::Counter, "Profiles that could not be sent.", |s| {
+        count(s.profile.as_ref().map_or(0, |profile| profile.push_lost_total))
+    }),
+    ("samovar_profiles_push_refused", Kind::Counter, "Profiles that were not wanted.", |s| {
+        count(s.profile.as_ref().map_or(0, |profile| profile.push_refused_total))
     }),
     ("samovar_log_lines_lost", Kind::Counter, "Lines of the logs that were lost.", |s| {
         count(s.log_lines_lost_total + s.access_log_lines_lost_total)

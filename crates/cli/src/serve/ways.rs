@@ -1,5 +1,6 @@
 //! settings → the ways by which requests leave the server's memory, and the one by which those of others come in.
 
+use crate::convert::host_name;
 use crate::handover::predecessor::Predecessor;
 use anyhow::{Context, Result};
 use samovar_config::{LogFormat, LogTarget, Otlp, Settings};
@@ -153,10 +154,4 @@ pub(super) fn redaction(settings: &Settings) -> Redaction {
         [] => Redaction::default(),
         words => Redaction::new(words),
     }
-}
-
-/// As the machine calls itself; empty where the kernel does not say.
-fn host_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    name.trim().to_owned()
 }

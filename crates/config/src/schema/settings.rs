@@ -236,6 +236,15 @@ impl Settings {
                         };
                         keys.extend(inner.into_iter().map(key));
                     }
+                    ("profile", "push") => {
+                        let inner = self.profile.push.differing(&other.profile.push);
+                        let key = |inner: &str| match inner {
+                            "endpoint" => "profile.push".to_owned(),
+                            _ => format!("profile.push_{inner}"),
+                        };
+                        keys.extend(inner.into_iter().map(key));
+                    }
+                    ("profile", "trace_ppm") => keys.push("profile.trace".to_owned()),
                     ("workers", "min" | "max") => keys.push("workers".to_owned()),
                     ("insight", "trace_share_ppm") => keys.push("insight.trace_share".to_owned()),
                     ("insight", "script_share_ppm") => {
@@ -358,6 +367,8 @@ pub struct Profile {
     pub trace_key: Option<String>,
     /// Workers that take down call graphs.
     pub trace_workers: usize,
+    /// Where what is seen is sent, too.
+    pub push: Push,
 }
 }
 
@@ -367,6 +378,24 @@ impl Profile {
     pub fn traces(&self) -> bool {
         self.trace_ppm > 0 || self.trace_key.is_some()
     }
+}
+
+sheet! {
+/// The way to Pyroscope.
+pub struct Push {
+    /// Its address, `http://127.0.0.1:4040`; `None`: nobody is sent profiles.
+    pub endpoint: Option<String>,
+    /// Headers of each request to it.
+    pub headers: BTreeMap<String, String>,
+    /// Labels of each profile.
+    pub labels: BTreeMap<String, String>,
+    /// How long each step of a request may take.
+    pub timeout: Duration,
+    /// Bytes of profiles that wait at most.
+    pub bytes_max: u64,
+    /// A file with the certificates that are trusted; absolute.
+    pub roots: Option<PathBuf>,
+}
 }
 
 sheet! {

@@ -44,17 +44,23 @@ pub fn callgrind(graph: &Graph) -> String {
     out
 }
 
-fn file(function: &Function) -> &str {
-    if function.file.is_empty() { "php:internal" } else { &function.file }
+fn file(function: &Function) -> String {
+    if function.file.is_empty() { "php:internal".to_owned() } else { word(&function.file) }
 }
 
-/// callgrind takes `(1) name` for an abbreviation.
 fn name(function: &Function) -> String {
-    if function.name.starts_with('(') {
-        format!("php{}", function.name)
-    } else {
-        function.name.clone()
-    }
+    word(&function.name)
+}
+
+/// callgrind takes `(1) name` for an abbreviation, and the end of a line for the end of a name: code that is made up at run time may be called
+/// anything.
+fn word(text: &str) -> String {
+    let text = one_line(text);
+    if text.starts_with('(') { format!("php{text}") } else { text }
+}
+
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// `XHProf`'s array as `xhprof_disable()` returns it: `caller==>callee` → ct, wt (µs), cpu (µs), mu (bytes). Per request.
@@ -87,8 +93,12 @@ fn xhprof_name(graph: &Graph, at: u32) -> String {
     let function = &graph.functions[at as usize];
     match function.name.strip_prefix("{file} ") {
         _ if Graph::is_request(function) => "main()".to_owned(),
-        Some(file) => format!("run_init::{}", file.trim_start_matches('/')),
-        None => function.name.clone(),
+        Some(file) => {
+            let file = one_line(file.trim_start_matches('/')).replace("==>", "=>");
+            format!("run_init::{file}")
+        }
+        // Its readers cut at the first of these.
+        None => one_line(&function.name).replace("==>", "=>"),
     }
 }
 
@@ -117,4 +127,52 @@ fn put(out: &mut Vec<u8>, value: &Value) {
 
 fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend(format!("s:{}:\"{text}\";", text.len()).bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calls::graph::Edge;
+
+    const EVIL: [&str; 3] = ["(1) a\nfn=b\"<'", "x==>y\u{1b}", "{file} /srv/a==>b\n.php"];
+
+    fn graph() -> Graph {
+        let function = |(at, name): (u32, &&str)| Function {
+            name: (*name).to_owned(),
+            file: if at == 0 { String::new() } else { EVIL[0].to_owned() },
+            calls: 1,
+            ..Function::default()
+        };
+        let names = [&["(request)"][..], &EVIL].concat();
+        let edge = |callee| Edge { caller: callee - 1, callee, calls: 1, ..Edge::default() };
+        let mut graph = Graph::default();
+        graph.requests = 1;
+        graph.functions = (0..).zip(&names).map(function).collect();
+        graph.edges = (1..4).map(edge).collect();
+        graph
+    }
+
+    #[test]
+    fn no_name_is_a_line_of_callgrinds() {
+        let text = callgrind(&graph());
+        assert!(!text.contains("fn=b\"<'\n\n") && !text.contains('\u{1b}'), "{text}");
+        assert_eq!(text.lines().filter(|line| line.starts_with("fn=")).count(), 4, "{text}");
+        for line in text.lines() {
+            let (_, value) = line.split_once('=').unwrap_or_default();
+            assert!(!value.starts_with('('), "no abbreviation: {line}");
+        }
+    }
+
+    #[test]
+    fn no_name_makes_an_edge_of_xhprofs_another_one() {
+        let all = xhprof(&graph());
+        let all = all.as_object().expect("an array");
+        assert_eq!(all.len(), 4, "{all:?}");
+        for key in all.keys().filter(|key| *key != "main()") {
+            assert_eq!(key.matches("==>").count(), 1, "{key}");
+            assert!(!key.contains(char::is_control), "{key}");
+        }
+        let text = serialized(&xhprof(&graph()));
+        assert!(text.starts_with(b"a:4:{s:"));
+    }
 }

@@ -1,11 +1,14 @@
 //! The thread that takes reports in; who asks looks over its shoulder. All in memory: the next boot tells anew.
 
 use super::boot::Boot;
+use super::functions::BootFunction;
+use super::growth::{Growth, Growths};
 use super::lazy::{Lazy, Looks};
 use super::report::{Of, Report};
 use crate::sealed;
 use rustix::event::{PollFd, PollFlags, poll};
 use samovar_channel::{Heard, LoadsEnd};
+use samovar_wire::GrowthStatus;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,6 +29,8 @@ pub struct Explained {
     pub boot: Boot,
     /// Its requests.
     pub lazy: Lazy,
+    /// Its functions, the dearest first, where workers are looked at.
+    pub functions: Vec<BootFunction>,
 }
 
 /// One template's.
@@ -41,6 +46,7 @@ struct Known {
 struct State {
     /// The latest last.
     known: VecDeque<Known>,
+    growths: Growths,
     refused: u64,
 }
 
@@ -79,7 +85,7 @@ impl State {
         let known = self.known.iter().rev().find(|known| known.boot.is_some())?;
         let boot = known.boot.clone()?;
         let lazy = known.looks.told(&boot.warmup);
-        Some(Explained { boot, lazy })
+        Some(Explained { boot, lazy, functions: Vec::new() })
     }
 }
 
@@ -114,6 +120,22 @@ impl Loads {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What makes workers grow, the latest first.
+    #[must_use]
+    pub fn growth(&self) -> Vec<GrowthStatus> {
+        self.lock().growths.told()
+    }
+
+    fn take(&self, text: &[u8], now: u64) {
+        if let Some(report) = Report::read(text) {
+            self.lock().add(report, now);
+        } else if let Some(growth) = Growth::read(text, now) {
+            self.lock().growths.add(growth);
+        } else {
+            self.lock().refused += 1;
+        }
+    }
+
     fn run(&self, listener: &LoadsEnd) {
         loop {
             let mut fds = [PollFd::new(listener, PollFlags::IN)];
@@ -122,10 +144,7 @@ impl Loads {
                 Ok(Some(Heard::Message(note, file))) => {
                     let text =
                         file.and_then(|file| sealed::read(file, note.bytes, REPORT_BYTES_MAX));
-                    match text.and_then(|text| Report::read(&text)) {
-                        Some(report) => self.lock().add(report, crate::now()),
-                        None => self.lock().refused += 1,
-                    }
+                    self.take(text.as_deref().unwrap_or_default(), crate::now());
                 }
                 Ok(Some(Heard::Garbled(_))) => self.lock().refused += 1,
                 Ok(Some(Heard::End)) | Err(_) => std::thread::sleep(PAUSE),

@@ -2,7 +2,7 @@
 //!
 //! The messages are those of github.com/google/pprof/proto/profile.proto, without the fields that we have nothing for.
 
-use super::{Call, Profile};
+use super::{Call, Profile, Weight};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::Message;
@@ -102,6 +102,36 @@ impl Texts {
     }
 }
 
+/// What a document has of each stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// How often it was seen.
+    Samples,
+    /// Time on the wall clock.
+    Wall,
+    /// CPU time.
+    Cpu,
+}
+
+impl Value {
+    fn of(self, weight: Weight) -> u64 {
+        match self {
+            Value::Samples => weight.samples,
+            Value::Wall => weight.wall_ns,
+            Value::Cpu => weight.cpu_ns,
+        }
+    }
+
+    fn kind(self, texts: &mut Texts) -> ValueType {
+        let (name, unit) = match self {
+            Value::Samples => ("samples", "count"),
+            Value::Wall => ("wall", "nanoseconds"),
+            Value::Cpu => ("cpu", "nanoseconds"),
+        };
+        ValueType { r#type: texts.number(name), unit: texts.number(unit) }
+    }
+}
+
 /// The profile, gzipped: samples, wall time and CPU time of each stack. It took `duration`, from `began` on.
 pub fn render(
     profile: &Profile,
@@ -109,49 +139,90 @@ pub fn render(
     duration: Duration,
     hertz: u32,
 ) -> io::Result<Vec<u8>> {
-    let mut texts = Texts::new();
-    let mut kind =
-        |name: &str, unit: &str| ValueType { r#type: texts.number(name), unit: texts.number(unit) };
-    let sample_type =
-        vec![kind("samples", "count"), kind("wall", "nanoseconds"), kind("cpu", "nanoseconds")];
-    let period_type = Some(sample_type[1]);
-    let (location, places) = locations(profile);
-    let sample = profile.stacks().into_iter().map(|(calls, weight)| Sample {
-        // The innermost call first.
-        location_id: calls.iter().rev().map(|call| places[call]).collect(),
-        value: vec![signed(weight.samples), signed(weight.wall_ns), signed(weight.cpu_ns)],
-    });
-    let sample = sample.collect();
-    let functions = profile.functions().iter().zip(1..).map(|(function, id)| Function {
-        id,
-        name: texts.number(&function.label()),
-        system_name: texts.number(&function.full_name()),
-        filename: texts.number(&function.file),
-        start_line: i64::from(function.line),
-    });
-    let function = functions.collect();
-    let since = began.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let document = Document {
-        sample_type,
-        sample,
-        location,
-        function,
-        default_sample_type: texts.number("wall"),
-        string_table: texts.all,
-        time_nanos: i64::try_from(since.as_nanos()).unwrap_or(i64::MAX),
-        duration_nanos: i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX),
-        period_type,
-        period: 1_000_000_000 / i64::from(hertz.max(1)),
-    };
+    let values = [Value::Samples, Value::Wall, Value::Cpu];
+    let period = 1_000_000_000 / i64::from(hertz.max(1));
+    zipped(&document(profile, profile.stacks(), &values, (Value::Wall, period), (began, duration)))
+}
+
+/// The same with one value, of the stacks that have any of it, and at most `bytes_max` before it is packed: the heaviest
+/// stacks. `None`: no stack has any, or not even one has room.
+pub fn render_one(
+    profile: &Profile,
+    value: Value,
+    (began, duration): (SystemTime, Duration),
+    bytes_max: usize,
+) -> io::Result<Option<Vec<u8>>> {
+    let mut stacks = profile.stacks();
+    stacks.retain(|(_, weight)| value.of(*weight) > 0);
+    stacks.sort_by_key(|(_, weight)| std::cmp::Reverse(value.of(*weight)));
+    // Ends: each turn has half of the stacks of the one before.
+    while !stacks.is_empty() {
+        let (period, when) = ((value, 1), (began, duration));
+        let document = document(profile, stacks.clone(), &[value], period, when);
+        if document.encoded_len() <= bytes_max {
+            return zipped(&document).map(Some);
+        }
+        stacks.truncate(stacks.len() / 2);
+    }
+    Ok(None)
+}
+
+fn zipped(document: &Document) -> io::Result<Vec<u8>> {
     let mut zipped = GzEncoder::new(Vec::new(), Compression::default());
     zipped.write_all(&document.encode_to_vec())?;
     zipped.finish()
 }
 
+fn document(
+    profile: &Profile,
+    stacks: Vec<(&[Call], Weight)>,
+    values: &[Value],
+    (period_type, period): (Value, i64),
+    (began, duration): (SystemTime, Duration),
+) -> Document {
+    let mut texts = Texts::new();
+    let sample_type: Vec<_> = values.iter().map(|value| value.kind(&mut texts)).collect();
+    let period_type_of = period_type.kind(&mut texts);
+    let (location, places) = locations(stacks.iter().map(|(calls, _)| *calls));
+    let mut is_named = vec![false; profile.functions().len()];
+    for call in places.keys() {
+        is_named[call.function as usize] = true;
+    }
+    let functions = profile.functions().iter().zip(1..).zip(is_named);
+    let functions =
+        functions.filter(|(_, is_named)| *is_named).map(|((function, id), _)| Function {
+            id,
+            name: texts.number(&function.label()),
+            system_name: texts.number(&function.full_name()),
+            filename: texts.number(&function.file),
+            start_line: i64::from(function.line),
+        });
+    let function = functions.collect();
+    let sample = stacks.into_iter().map(|(calls, weight)| Sample {
+        // The innermost call first.
+        location_id: calls.iter().rev().map(|call| places[call]).collect(),
+        value: values.iter().map(|value| signed(value.of(weight))).collect(),
+    });
+    let sample = sample.collect();
+    let since = began.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Document {
+        sample_type,
+        sample,
+        location,
+        function,
+        default_sample_type: period_type_of.r#type,
+        string_table: texts.all,
+        time_nanos: i64::try_from(since.as_nanos()).unwrap_or(i64::MAX),
+        duration_nanos: i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX),
+        period_type: Some(period_type_of),
+        period,
+    }
+}
+
 /// Each call that occurs, with a number.
-fn locations(profile: &Profile) -> (Vec<Location>, HashMap<Call, u64>) {
+fn locations<'a>(stacks: impl Iterator<Item = &'a [Call]>) -> (Vec<Location>, HashMap<Call, u64>) {
     let (mut all, mut places) = (Vec::new(), HashMap::new());
-    for call in profile.stacks().into_iter().flat_map(|(calls, _)| calls) {
+    for call in stacks.flatten() {
         places.entry(*call).or_insert_with(|| {
             let id = all.len() as u64 + 1;
             let line =

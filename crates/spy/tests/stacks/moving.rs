@@ -6,7 +6,7 @@ use samovar_testkit::eventually;
 use std::fmt::Write as _;
 
 /// Reads of each test; `SPY_READS=100000` for a long one.
-fn reads() -> u32 {
+pub(crate) fn reads() -> u32 {
     std::env::var("SPY_READS").ok().and_then(|text| text.parse().ok()).unwrap_or(4000)
 }
 
@@ -14,6 +14,11 @@ fn reads() -> u32 {
 /// `l102` … is called from the line of that number, again and again and doing nearly nothing. The fewer there are, the sooner
 /// a stack looks as it did a moment before.
 fn restless(lines: u32) -> String {
+    restless_with(lines, "while (true) { f2(1); }\n")
+}
+
+/// The same with another line 172, and what comes behind it.
+pub(crate) fn restless_with(lines: u32, end: &str) -> String {
     let mut text = "<?php\n".to_owned();
     for line in 2..30 {
         let _ = writeln!(text, "function f{line}($n) {{ return f{}($n + 1) + 1; }}", line + 1);
@@ -27,12 +32,13 @@ fn restless(lines: u32) -> String {
         let call = if line < 101 + lines { format!("$n = l{line}($n);") } else { String::new() };
         let _ = writeln!(text, "{call}");
     }
-    text.push_str("} return $n; }\necho \"ready\\n\";\nwhile (true) { f2(1); }\n");
+    text.push_str("} return $n; }\necho \"ready\\n\";\n");
+    text.push_str(end);
     text
 }
 
 /// What is wrong with a stack of that program.
-fn mistake(frames: &[Frame]) -> Option<String> {
+pub(crate) fn mistake(frames: &[Frame]) -> Option<String> {
     let calls: Vec<_> = frames.iter().map(|f| (f.function.name.as_str(), f.line)).collect();
     let number = |name: &str, kind: char| name.strip_prefix(kind)?.parse::<u32>().ok();
     for (depth, (name, line)) in calls.iter().enumerate() {

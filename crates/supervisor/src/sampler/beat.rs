@@ -19,9 +19,13 @@ impl Beat {
         Beat { every, next: Instant::now() + every, seed }
     }
 
-    /// Waits for the next point, or until the thread is unparked; returns the time that it stands for.
-    pub(super) fn wait(&mut self) -> Duration {
-        let at = self.next + self.every.mul_f64(self.random() / 4.0);
+    /// The next point.
+    pub(super) fn next(&mut self) -> Instant {
+        self.next + self.every.mul_f64(self.random() / 4.0)
+    }
+
+    /// Waits for it, or until the thread is unparked; returns the time that it stands for.
+    pub(super) fn wait(&mut self, at: Instant) -> Duration {
         let now = Instant::now();
         if at > now {
             std::thread::park_timeout(at - now);
@@ -52,10 +56,15 @@ impl Beat {
 mod tests {
     use super::*;
 
+    fn wait(beat: &mut Beat) -> Duration {
+        let at = beat.next();
+        beat.wait(at)
+    }
+
     #[test]
     fn all_points_together_stand_for_the_time_that_has_passed() {
         let (begin, mut beat) = (Instant::now(), Beat::new(Duration::from_millis(2)));
-        let told: Duration = (0..50).map(|_| beat.wait()).sum();
+        let told: Duration = (0..50).map(|_| wait(&mut beat)).sum();
         // A loaded machine may leave out more than a point stands for, never less.
         assert!(told <= begin.elapsed() + Duration::from_millis(2), "{told:?}");
         assert!(told >= Duration::from_millis(100), "{told:?}");
@@ -65,7 +74,7 @@ mod tests {
     fn a_long_stop_is_not_charged_to_one_look() {
         let mut beat = Beat::new(Duration::from_millis(1));
         beat.next = Instant::now().checked_sub(Duration::from_secs(5)).expect("a while after boot");
-        assert_eq!(beat.wait(), Duration::from_millis(1) * LATE_MAX);
+        assert_eq!(wait(&mut beat), Duration::from_millis(1) * LATE_MAX);
         assert!(beat.next > Instant::now().checked_sub(Duration::from_secs(1)).expect("likewise"));
     }
 }

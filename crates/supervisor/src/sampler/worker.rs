@@ -7,7 +7,7 @@ use crate::handle::Process;
 use crate::inquest::blocked;
 use crate::os;
 use samovar_ring::{Model, RequestLine, Run, Supervision, WorkerReport, WorkerState, monotonic_ns};
-use samovar_spy::{Activity, Reader, Reading, activity_by, cpu_ns};
+use samovar_spy::{Account, Activity, Reader, Reading};
 use std::os::fd::OwnedFd;
 use tracing::{info, warn};
 
@@ -31,6 +31,7 @@ pub(super) struct Watched {
     generation: u64,
     reader: Option<Reader>,
     process: Option<OwnedFd>,
+    account: Account,
     peers: Peers,
     /// The request that it runs, and what is asked for.
     request: Option<(Run, RequestLine)>,
@@ -41,17 +42,33 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    pub(super) fn new(process: Process) -> Watched {
+    /// One that is seen for the first time. `stays_open`: there is room for descriptors of its own.
+    pub(super) fn new(pid: i32, stays_open: bool) -> Watched {
+        let number = pid.unsigned_abs();
         Watched {
-            pid: process.pid,
+            pid,
             generation: 0,
             reader: None,
             process: None,
+            account: Account::new(number, number, stays_open),
             peers: Peers::default(),
             request: None,
             slow: None,
             cpu_ns: None,
             torn_in_a_row: 0,
+        }
+    }
+
+    /// A process in which an application boots.
+    pub(super) fn of_boot(pid: i32, generation: u64) -> Watched {
+        Watched { generation, ..Watched::new(pid, true) }
+    }
+
+    /// Looks at it, which boots.
+    pub(super) fn look_at_boot(&mut self, wall_ns: u64, eyes: &mut Eyes<'_>) {
+        if let Some(reading) = self.read(eyes) {
+            // Which one its application chooses is not known yet.
+            self.told(reading, Model::Script, true, wall_ns, eyes);
         }
     }
 
@@ -95,7 +112,7 @@ impl Watched {
                 if report.model == Model::Checkpoint { Scene::Rollback } else { Scene::Reset };
             let cpu_ns = self.used();
             eyes.counters.add(false);
-            return self.tell(report, is_boot, scene, (wall_ns, cpu_ns), eyes);
+            return self.tell(report.model, is_boot, scene, (wall_ns, cpu_ns), eyes);
         }
         let Some(reading) = self.read(eyes) else { return };
         // What was read in between may be the next request's.
@@ -103,6 +120,17 @@ impl Watched {
             self.request = None;
             return eyes.counters.add(true);
         }
+        self.told(reading, report.model, is_boot, wall_ns, eyes);
+    }
+
+    fn told(
+        &mut self,
+        reading: Reading,
+        model: Model,
+        is_boot: bool,
+        wall_ns: u64,
+        eyes: &mut Eyes<'_>,
+    ) {
         eyes.counters.add(matches!(reading, Reading::Torn { .. }));
         match reading {
             Reading::Stack(stack) => {
@@ -111,12 +139,12 @@ impl Watched {
                 // What a worker has used stands for the stacks at which it was seen to run.
                 let cpu_ns = if let Activity::Waiting { .. } = activity { 0 } else { self.used() };
                 let scene = Scene::Php(&stack, &activity);
-                self.tell(report, is_boot, scene, (wall_ns, cpu_ns), eyes);
+                self.tell(model, is_boot, scene, (wall_ns, cpu_ns), eyes);
             }
             Reading::Idle { .. } => {
                 self.torn_in_a_row = 0;
                 let cpu_ns = self.used();
-                self.tell(report, is_boot, Scene::NoCode, (wall_ns, cpu_ns), eyes);
+                self.tell(model, is_boot, Scene::NoCode, (wall_ns, cpu_ns), eyes);
             }
             Reading::Torn { .. } => self.torn_in_a_row += 1,
         }
@@ -124,14 +152,14 @@ impl Watched {
 
     fn tell(
         &self,
-        report: &WorkerReport,
+        model: Model,
         is_boot: bool,
         scene: Scene<'_>,
         (wall_ns, cpu_ns): (u64, u64),
         eyes: &mut Eyes<'_>,
     ) {
         let request = self.request.as_ref().map(|(run, line)| (*run, line));
-        let (generation, model) = (self.generation, report.model);
+        let generation = self.generation;
         eyes.observer.saw(&Look { generation, model, is_boot, request, scene, wall_ns, cpu_ns });
     }
 
@@ -170,13 +198,12 @@ impl Watched {
             self.process = os::open_process(pid).ok();
         }
         let (peers, process) = (&mut self.peers, self.process.as_ref());
-        let number = pid.unsigned_abs();
-        activity_by(number, number, &mut |fd| peers.name(pid, process, fd))
+        self.account.activity(&mut |fd| peers.name(pid, process, fd))
     }
 
     /// CPU time since this was last asked.
     fn used(&mut self) -> u64 {
-        let Some(now) = cpu_ns(self.pid.unsigned_abs(), self.pid.unsigned_abs()) else { return 0 };
+        let Some(now) = self.account.cpu_ns() else { return 0 };
         let before = self.cpu_ns.replace(now).unwrap_or(now);
         now.saturating_sub(before)
     }

@@ -8,6 +8,7 @@
 #include "sapi/sapi.h"
 #include <limits.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     STEPS = 8, /* of limits.growth_bytes_max */
@@ -84,16 +85,46 @@ static void add_place(char *to, size_t room, const grower *g) {
              samovar_declared_line(file, root, g->line, g->line_end));
 }
 
+/* A name may have anything in it. */
+static void one_line(char *text) {
+    for (; *text; text++) {
+        if ((unsigned char)*text < ' ' || *text == 127) {
+            *text = ' ';
+        }
+    }
+}
+
+/* For the dashboard (crates/profile/src/loads/growth.rs): fields between tabs. */
+static void tell(const grower *g, uint64_t requests, uint64_t each, const char *place) {
+    if (!samovar_loads_wanted()) {
+        return;
+    }
+    char name[GROWER_NAME], at[PATH_MAX + 64], line[sizeof name + sizeof at + MESSAGE_BYTES];
+    snprintf(name, sizeof name, "%s", g->name);
+    snprintf(at, sizeof at, "%s", place);
+    one_line(name);
+    one_line(at);
+    const int len = snprintf(
+        line, sizeof line, "samovar-growth 1\ng\t%u\t%ld\t%u\t%llu\t%llu\t%s\t%s\t%s\nend\n",
+        samovar_generation(), (long)getpid(), g->grown, (unsigned long long)requests,
+        (unsigned long long)each, g->unit, at, name);
+    if (len > 0 && (size_t)len < sizeof line) {
+        samovar_loads_send(line, (size_t)len);
+    }
+}
+
 static void report(const grower *g, uint64_t requests) {
     char place[PATH_MAX + 64], message[MESSAGE_BYTES + sizeof place];
     const double each = (double)g->grown / (double)requests;
+    const uint64_t bytes_each = g->grown ? g->bytes / g->grown : 0;
     add_place(place, sizeof place, g);
+    tell(g, requests, bytes_each, place[0] ? place + strlen(", declared in ") : "");
     const int len =
         snprintf(message, sizeof message,
                  "PHP Samovar: the memory of this worker grows: %s +%u %s in %llu requests "
                  "(%.3g per request, %llu B each)%s",
                  g->name, g->grown, g->unit, (unsigned long long)requests, each,
-                 (unsigned long long)(g->grown ? g->bytes / g->grown : 0), place);
+                 (unsigned long long)bytes_each, place);
     const samovar_event event = {
         .level = "warn",
         .message = message,

@@ -320,14 +320,14 @@ void samovar_loads_open(loads_state *state, uint64_t number) {
     }
 }
 
-void samovar_loads_close(loads_state *state) {
+void samovar_loads_close(loads_state *state, uint32_t tell) {
     load_table *t = loads;
     if (!t || t != state->table) {
         return;
     }
     end_all(t);
     state->unchanged++;
-    if (t->loads > 1 || state->unchanged >= LOADS_TELL) {
+    if (t->loads > 1 || state->unchanged >= tell) {
         const uint32_t classes = zend_hash_num_elements(EG(class_table)) - classes_before;
         samovar_loads_write(t, samovar_current, state->unchanged, classes);
         state->unchanged = 0;

@@ -20,7 +20,8 @@ enum {
     LOADS_LOOK_MAX = 64,      /* calls that are looked through for one of the application's */
     LOADS_FIRST = 8,          /* requests of a worker that are looked at, */
     LOADS_EVERY = 64,         /* and then one of so many; a power of two */
-    LOADS_TELL = 16           /* of these that load nothing are told together */
+    LOADS_TELL = 16,          /* of these that load nothing are told together; */
+    LOADS_TELL_ON = 1024      /* where the process goes on after a request, so many */
 };
 
 #define LOADS_NONE UINT32_MAX
@@ -77,10 +78,11 @@ void samovar_loads_booted(void);
  * mappings are settled, and when it has begun. */
 load_table *samovar_loads_room(void);
 void samovar_loads_begin(loads_state *state, load_table *table);
-/* A request below the checkpoint begins, the one of that number; ends; and has been finished, so
- * that what it takes to tell of it is nobody's. */
+/* A request begins, after so many returns to the image; ends (`tell`: so many that have loaded
+ * nothing are told together); and has been finished, so that what it takes to tell of it is
+ * nobody's. */
 void samovar_loads_open(loads_state *state, uint64_t number);
-void samovar_loads_close(loads_state *state);
+void samovar_loads_close(loads_state *state, uint32_t tell);
 void samovar_loads_tell(loads_state *state);
 
 /* Around anything else that is to be told: its number, and its end. */

@@ -285,7 +285,7 @@ _Noreturn void samovar_end_below(void) {
     }
     const size_t peak = zend_memory_peak_usage(0);
     samovar_persistent->rollback.unclean = CG(unclean_shutdown);
-    samovar_loads_close(&samovar_persistent->loads);
+    samovar_loads_close(&samovar_persistent->loads, LOADS_TELL);
     samovar_current = NULL;
     samovar_finish(peak);
     samovar_loads_tell(&samovar_persistent->loads);

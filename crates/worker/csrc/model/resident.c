@@ -103,11 +103,17 @@ static void end(samovar_handler *handler, zend_execute_data *frames) {
     }
     zend_end_try();
     samovar_request_expire();
+    if (samovar_persistent) {
+        samovar_loads_close(&samovar_persistent->loads, LOADS_TELL_ON);
+    }
     size_t peak = zend_memory_peak_usage(0);
     zend_memory_reset_peak_usage();
     SG(server_context) = NULL;
     samovar_current = NULL;
     samovar_finish(peak);
+    if (samovar_persistent) {
+        samovar_loads_tell(&samovar_persistent->loads);
+    }
     samovar_reset();
     /* Between requests there is nobody to send headers to, and the output layer must exist. */
     php_output_activate();
@@ -234,7 +240,9 @@ static bool dispatch(samovar_handler *handler) {
     zend_execute_data *caller = EG(current_execute_data);
     samovar_answered = false;
     dispatching = true;
-    if (samovar_persistent && rollback_every == 1) {
+    if (samovar_persistent) {
+        /* All requests between two returns, or none: what the first of them loads, the others
+         * have. */
         samovar_loads_open(&samovar_persistent->loads, samovar_persistent->rollback.count);
     }
     const bool intact = handle(handler);

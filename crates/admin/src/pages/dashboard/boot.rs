@@ -6,7 +6,7 @@ use crate::chart::{bar, without_controls};
 use crate::frame::{moment, nothing, part, tile};
 use crate::human;
 use maud::{Markup, html};
-use samovar_profile::loads::{Advice, Boot, Cost, Explained, Lazy};
+use samovar_profile::loads::{Advice, Boot, BootFunction, Cost, Explained, Lazy};
 
 /// Files of a table.
 const FILES_MAX: usize = 100;
@@ -21,12 +21,15 @@ pub(super) fn show(view: &View) -> Shown {
         h1 { (TITLE) }
         @match view.sources.host.boot() {
             None => (nothing(NONE)),
-            Some(Explained { boot, lazy }) => {
+            Some(Explained { boot, lazy, functions: seen }) => {
                 (part("tiles", "", &tiles(&boot)))
                 (part("advice", "What to warm up", &advice(&lazy)))
                 (part("parts", "Where the time went", &parts(&boot)))
                 (part("folders", "Folders and packages", &folders(&boot)))
                 (part("files", "Files", &files(&boot)))
+                @if !seen.is_empty() {
+                    (part("functions", "Functions", &functions(&seen)))
+                }
                 (part("lazy", "What requests still load", &requests(&lazy)))
             }
         }
@@ -157,6 +160,33 @@ fn files(boot: &Boot) -> Markup {
         p.faint.small {
             "Its own code is what stands in the file outside functions, with the functions that it calls. Compiling is what it took
             where opcache did not have it: in the rehearsal, most often."
+        }
+    }
+}
+
+fn functions(seen: &[BootFunction]) -> Markup {
+    html! {
+        div.scroll tabindex="0" { table {
+            thead { tr {
+                th scope="col" { "Function" }
+                th.number scope="col" { "Own" }
+                th.number scope="col" { "With callees" }
+                th.number scope="col" { "Seen" }
+                th scope="col" { "Declared in" }
+            } }
+            tbody { @for one in seen {
+                tr {
+                    th.name scope="row" { (short(&one.function)) }
+                    td.number { (human::time(one.own_ns)) }
+                    td.number { (human::time(one.total_ns)) }
+                    td.number { (human::count(one.samples)) }
+                    td.name { @if !one.file.is_empty() { (short(&one.file)) ":" (one.line) } }
+                }
+            } }
+        } }
+        p.faint.small {
+            "Of the rehearsal and the boot, by looks from outside, 500 a second: functions that take some milliseconds are here. Each call is
+            in the call graph of a traced boot."
         }
     }
 }

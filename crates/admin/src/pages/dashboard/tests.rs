@@ -79,11 +79,13 @@ fn status(text: &str) -> Value {
         "version": text, "listen": [text], "not_ready": text,
         "workers": [{"pid": 1, "state": text, "model": text}],
         "consoles": [{"name": text, "state": text}],
+        "growth": [{"name": text, "unit": text, "place": text, "grown": 3, "requests": 12}],
         "explained": {
             "boot": {
                 "parts": [{"name": text}], "folders": [{"folder": text}],
                 "files": [{"file": text, "class": text}, {"file": text, "place": text}],
             },
+            "functions": [{"function": text, "file": text}],
             "lazy": {
                 "requests": 1, "files": [{"file": text, "class": text, "path": text}],
                 "advice": {"setting": text, "classes": text, "files": [text], "uncached": [text]},
@@ -311,6 +313,7 @@ fn seen(stacks: &[(&[&str], u64)]) -> Sources {
         is_told: false,
         trouble: Box::new(|trouble| panic!("{trouble}")),
         turn: samovar_insight::Turn::now(),
+        push: None,
     });
     let profiles = Arc::new(profiles.expect("a thread"));
     for (names, samples) in stacks {

@@ -2,11 +2,11 @@
 
 use super::tables::{self, state_class};
 use super::{Shown, View};
-use crate::chart::bar;
-use crate::frame::{nothing, part, tile};
+use crate::chart::{bar, without_controls};
+use crate::frame::{moment, nothing, part, tile};
 use crate::human;
 use maud::{Markup, html};
-use samovar_wire::Status;
+use samovar_wire::{GrowthStatus, Status};
 
 /// Workers that are shown.
 const ROWS_MAX: usize = 1_000;
@@ -16,6 +16,9 @@ pub(super) fn show(view: &View) -> Shown {
     let main = html! {
         h1 { "Workers" }
         (part("tiles", "", &tiles(&status)))
+        @if !status.growth.is_empty() {
+            (part("growth", "What grows", &growth(&status.growth)))
+        }
         (part("table", "", &table(&status)))
     };
     Shown::new("Workers", main)
@@ -32,6 +35,48 @@ fn tiles(status: &Status) -> Markup {
             (tile("Replaced", &human::count(status.worker_restarts_total), "since the start"))
             (tile("Requests run again", &human::count(status.front.retries_total), "because workers died"))
         }
+    }
+}
+
+/// `App\Registry::$items`: +1 element per request since generation 7, 212 B each.
+fn growth(all: &[GrowthStatus]) -> Markup {
+    html! {
+        p { "What resident workers hold more of with each request. It ends by " code { "limits.growth_bytes_max" } "." }
+        div.scroll tabindex="0" { table {
+            thead { tr {
+                th scope="col" { "What" }
+                th.number scope="col" { "Per request" }
+                th.number scope="col" { "Each" }
+                th scope="col" { "Declared in" }
+                th.number scope="col" { "Generation" }
+                th.number scope="col" { "Workers" }
+                th scope="col" { "Since" }
+                th scope="col" { "Last seen" }
+            } }
+            tbody { @for it in all {
+                tr {
+                    th.name scope="row" { (without_controls(&it.name)) }
+                    td.number { "+" (per_request(it)) " " (without_controls(&it.unit)) }
+                    td.number { (human::bytes(it.bytes_each)) }
+                    td.name { (without_controls(&it.place)) }
+                    td.number { (it.generation) }
+                    td.number { (human::count(it.workers)) }
+                    td { (moment(it.since)) }
+                    td { (moment(it.at)) }
+                }
+            } }
+        } }
+    }
+}
+
+/// `1`, `0.25`.
+fn per_request(it: &GrowthStatus) -> String {
+    let each = it.grown as f64 / it.requests.max(1) as f64;
+    let text = if each < 10.0 { format!("{each:.2}") } else { format!("{each:.0}") };
+    if text.contains('.') {
+        text.trim_end_matches(['0']).trim_end_matches('.').to_owned()
+    } else {
+        text
     }
 }
 

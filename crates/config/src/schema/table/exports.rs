@@ -207,7 +207,7 @@ pub(super) fn share(text: &str) -> Option<u32> {
 }
 
 /// What a header may be called, and hold, in HTTP.
-fn header(text: &str) -> Option<(String, String)> {
+pub(super) fn header(text: &str) -> Option<(String, String)> {
     let (name, value) = text.split_once('=')?;
     let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
     let is_name = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
@@ -217,7 +217,7 @@ fn header(text: &str) -> Option<(String, String)> {
     is_fine.then(|| (name, value.to_owned()))
 }
 
-fn is_collector(text: &str) -> bool {
+pub(super) fn is_collector(text: &str) -> bool {
     let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     host.is_some_and(|host| {
         !host.is_empty() && host.bytes().all(|b| b.is_ascii_graphic() && !b"?#@".contains(&b))

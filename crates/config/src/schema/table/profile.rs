@@ -2,7 +2,8 @@
 
 use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
 
-use super::row::{self, count};
+use super::exports::{header, is_collector};
+use super::row::{self, count, path};
 use crate::schema::notation;
 
 /// What its settings have in common: they count at the start.
@@ -112,7 +113,123 @@ pub(super) const SETTINGS: &[Setting] = &[
         }),
         ..PLAIN
     },
+    Setting {
+        key: "profile.push",
+        flag: "profile-push",
+        value: "URL",
+        kind: Kind::Text {
+            allowed: "an address such as `http://127.0.0.1:4040`, without /push.v1.PusherService",
+            set: |settings, text, _| {
+                is_collector(text).then(|| settings.profile.push.endpoint = Some(text.to_owned()))
+            },
+        },
+        default: Preset::Derived("none: nobody is sent profiles"),
+        doc: "Pyroscope that is sent what was seen of workers, each minute: its push API",
+        long: "Or what speaks that API in front of it: Alloy, Grafana Cloud. One that is away or hangs costs \
+               profiles, never a request.",
+        on_reload: OnReload::Kept(|old, new| {
+            old.profile.push.endpoint != new.profile.push.endpoint
+        }),
+        ..PLAIN
+    },
+    Setting {
+        key: "profile.push_headers",
+        flag: "profile-push-headers",
+        value: "NAME=VALUE",
+        kind: Kind::Pairs {
+            allowed: "`name=value` of a header, such as `authorization=Bearer abc`",
+            put: |settings, text| {
+                let (name, value) = header(text)?;
+                settings.profile.push.headers.insert(name, value);
+                Some(())
+            },
+            unpaired: None,
+        },
+        default: Preset::Derived("none"),
+        doc: "Header of each request to Pyroscope; can be given several times",
+        long: "In the file: the table [profile.push_headers]. A tenant is `x-scope-orgid`. Secrets are best set in \
+               the environment: the command line is seen by all users of the machine.",
+        on_reload: OnReload::Kept(|old, new| old.profile.push.headers != new.profile.push.headers),
+        ..PLAIN
+    },
+    Setting {
+        key: "profile.push_labels",
+        flag: "profile-push-labels",
+        value: "NAME=VALUE",
+        kind: Kind::Pairs {
+            allowed: "`name=value` of a label, such as `env=prod`; service_name, route, model and \
+                      generation are the server's",
+            put: |settings, text| {
+                let (name, value) = label(text)?;
+                settings.profile.push.labels.insert(name, value);
+                Some(())
+            },
+            unpaired: None,
+        },
+        default: Preset::Derived("none"),
+        doc: "Label of each profile that is sent; can be given several times",
+        long: "In the file: the table [profile.push_labels]. All have `service_name` (`insight.service`), \
+               `hostname`, `route`, `model` and `generation`.",
+        on_reload: OnReload::Kept(|old, new| old.profile.push.labels != new.profile.push.labels),
+        ..PLAIN
+    },
+    Setting {
+        key: "profile.push_timeout",
+        flag: "profile-push-timeout",
+        value: "TIME",
+        kind: Kind::Timeout { zero: None, field: |settings| &mut settings.profile.push.timeout },
+        default: Preset::Text("10s"),
+        doc: "How long each step of a request to Pyroscope may take",
+        long: "Connecting, sending, waiting for the answer.",
+        on_reload: OnReload::Kept(|old, new| old.profile.push.timeout != new.profile.push.timeout),
+        ..PLAIN
+    },
+    Setting {
+        key: "profile.push_bytes_max",
+        flag: "profile-push-bytes-max",
+        value: "SIZE",
+        kind: Kind::Size {
+            min: 64 << 10,
+            max: 1 << 30,
+            field: |settings| &mut settings.profile.push.bytes_max,
+        },
+        default: Preset::Text("16M"),
+        doc: "Most bytes of profiles that wait for Pyroscope; the oldest make room",
+        long: "A route's minute takes 1 to 50 KB.",
+        on_reload: OnReload::Kept(|old, new| {
+            old.profile.push.bytes_max != new.profile.push.bytes_max
+        }),
+        ..PLAIN
+    },
+    Setting {
+        key: "profile.push_roots",
+        flag: "profile-push-roots",
+        value: "FILE",
+        kind: path(|settings, path| settings.profile.push.roots = Some(path), "a file in PEM"),
+        default: Preset::Derived("those that the machine trusts"),
+        doc: "Certificates to trust when Pyroscope's address is https://",
+        on_reload: OnReload::Kept(|old, new| old.profile.push.roots != new.profile.push.roots),
+        ..PLAIN
+    },
 ];
+
+/// What a label may be called, and not as those that say whose a profile is.
+fn label(text: &str) -> Option<(String, String)> {
+    const NAME_BYTES_MAX: usize = 1_024;
+    const VALUE_BYTES_MAX: usize = 2_048;
+    let (name, value) = text.split_once('=')?;
+    let (name, value) = (name.trim(), value.trim());
+    let is_word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    let is_ours = matches!(name, "service_name" | "route" | "model" | "generation");
+    let is_fine = name.bytes().next().is_some_and(|first| !first.is_ascii_digit())
+        && name.len() <= NAME_BYTES_MAX
+        && name.bytes().all(is_word)
+        && !name.starts_with("__")
+        && !is_ours
+        && !value.is_empty()
+        && value.len() <= VALUE_BYTES_MAX;
+    is_fine.then(|| (name.to_owned(), value.to_owned()))
+}
 
 /// Parts of a million: `1/1000`, `0.1%`, `0`.
 fn part(text: &str) -> Option<u32> {
@@ -130,7 +247,25 @@ fn part(text: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::part;
+    use super::{label, part};
+
+    #[test]
+    fn labels_that_would_say_whose_a_profile_is_are_refused() {
+        for (text, is_one) in [
+            ("env=prod", true),
+            ("hostname=a b=c", true),
+            ("_a1=x", true),
+            ("1a=x", false),
+            ("a-b=x", false),
+            ("__name__=x", false),
+            ("route=x", false),
+            ("service_name=x", false),
+            ("env=", false),
+            ("env", false),
+        ] {
+            assert_eq!(label(text).is_some(), is_one, "{text}");
+        }
+    }
 
     #[test]
     fn parts_are_parts_of_a_million() {

@@ -1,21 +1,20 @@
 //! Spans and figures → collector: OTLP over HTTP, on a thread of its own.
 //!
-//! The thread that adds up only queues (`queue.rs`); this one batches, sends (`post.rs`), and waits as the answers say
+//! The thread that adds up only queues (`queue.rs`); this one batches, sends, and waits as the answers say
 //! (`reply.rs`). A collector that is away, hangs or refuses costs spans, which are counted, and nothing else.
 
 use super::measures::Measures;
 use super::message::Span;
-use super::post::{Post, Unusable};
 use super::queue::{BYTES_MAX, Queue};
-use super::reply::{Verdict, judge, pause};
+use super::reply::{Verdict, judge};
 use super::{Identity, Spans};
 use crate::aggregate::Aggregate;
+use crate::export::post::{Address, Post, Unusable};
+use crate::export::waits::{chance, pause};
 use crate::export::{metrics, ways};
 use crate::finished::Model;
 use crate::sink::{Fate, Seen, Sink, Tally};
 use crate::store::Trouble;
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -124,14 +123,13 @@ impl Shared {
 impl Exporter {
     /// Whether anything could be sent with these; sends nothing.
     pub fn check(options: &OtlpOptions) -> Result<(), Unusable> {
-        let OtlpOptions { endpoint, headers, gzip, timeout, roots, .. } = options;
-        Post::new(endpoint, headers, *gzip, *timeout, roots.as_deref()).map(|_| ())
+        post(options).map(|_| ())
     }
 
     /// Checks the options and starts the thread.
     pub fn start(options: OtlpOptions) -> Result<Exporter, Unusable> {
-        let OtlpOptions { endpoint, headers, gzip, identity, timeout, every, .. } = options;
-        let post = Post::new(&endpoint, &headers, gzip, timeout, options.roots.as_deref())?;
+        let post = post(&options)?;
+        let OtlpOptions { endpoint, identity, every, .. } = options;
         let shared = Arc::<Shared>::default();
         shared.lock().queue = Queue::new(options.bytes_max);
         let spans = Tally::new("otlp_spans");
@@ -158,6 +156,18 @@ impl Exporter {
             begun_ns: unix_ns(),
         })
     }
+}
+
+fn post(options: &OtlpOptions) -> Result<Post, Unusable> {
+    Post::new(&Address {
+        endpoint: &options.endpoint,
+        example: "http://127.0.0.1:4318, without /v1/traces",
+        headers: &options.headers,
+        content_type: "application/x-protobuf",
+        gzip: options.gzip,
+        timeout: options.timeout,
+        roots: options.roots.as_deref(),
+    })
 }
 
 fn unix_ns() -> u64 {
@@ -396,9 +406,4 @@ impl Drop for Done {
         self.0.lock().is_done = true;
         self.0.changed.notify_all();
     }
-}
-
-/// Between 0 and 1, another each time: std's hash tables have a random seed each.
-fn chance() -> f64 {
-    f64::from(RandomState::new().hash_one(()) as u32) / f64::from(u32::MAX)
 }

@@ -1,25 +1,12 @@
-//! What a collector's answer means, and how long to wait after it: pure.
+//! What a collector's answer means: pure.
 //!
 //! [OTLP/HTTP](https://opentelemetry.io/docs/specs/otlp/#otlphttp-response): 429, 502, 503 and 504 may be tried again,
 //! other errors may not; a success may be a partial one.
 
+use crate::export::post::Reply;
+use crate::export::waits::{retry_after, words};
 use prost::Message as _;
 use std::time::{Duration, SystemTime};
-
-/// The longest pause, whatever the collector asks for.
-const PAUSE_MAX: Duration = Duration::from_mins(5);
-/// Up to there pauses double by themselves.
-const BACK_OFF_MAX: Duration = Duration::from_mins(1);
-/// What is shown of a collector's own words.
-const WORDS_MAX: usize = 200;
-
-/// An answer, as far as it is looked at.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Reply {
-    pub(super) status: u16,
-    pub(super) retry_after: Option<String>,
-    pub(super) body: Vec<u8>,
-}
 
 /// What it means for the batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,30 +61,9 @@ pub(super) fn judge(reply: &Reply, now: SystemTime) -> Verdict {
     }
 }
 
-/// Seconds, or a date.
-fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
-    if let Ok(seconds) = text.trim().parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let date = httpdate::parse_http_date(text).ok()?;
-    Some(date.duration_since(now).unwrap_or_default())
-}
-
-fn words(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(WORDS_MAX).collect()
-}
-
-/// The pause after the nth failure in a row, n from 0: `first` doubles, half of it is left to chance (`jitter`, 0 to 1),
-/// so that servers that failed together do not come back together. What the collector asks for is the least.
-pub(super) fn pause(first: Duration, n: u32, asked: Option<Duration>, jitter: f64) -> Duration {
-    let doubled = first.saturating_mul(1_u32.checked_shl(n).unwrap_or(u32::MAX));
-    let ours = doubled.min(BACK_OFF_MAX).mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0);
-    ours.max(asked.unwrap_or_default()).min(PAUSE_MAX)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{PartialSuccess, Reply, Response, Status, Verdict, judge, pause};
+    use super::{PartialSuccess, Reply, Response, Status, Verdict, judge};
     use prost::Message as _;
     use std::time::{Duration, SystemTime};
 
@@ -135,22 +101,6 @@ mod tests {
             (verdict(302, None, b""), Verdict::Refused("status 302".to_owned())),
         ] {
             assert_eq!(found, expected);
-        }
-    }
-
-    #[test]
-    fn pauses_double_up_to_a_limit_and_are_never_shorter_than_asked() {
-        let second = Duration::from_secs(1);
-        for (n, asked, jitter, expected_ms) in [
-            (0, None, 1.0, 1_000),
-            (0, None, 0.0, 500),
-            (3, None, 1.0, 8_000),
-            (40, None, 1.0, 60_000),
-            (0, Some(7), 0.0, 7_000),
-            (0, Some(u64::MAX), 0.0, 300_000),
-        ] {
-            let found = pause(second, n, asked.map(Duration::from_secs), jitter);
-            assert_eq!(found, Duration::from_millis(expected_ms), "{n} {asked:?} {jitter}");
         }
     }
 }

@@ -1,6 +1,5 @@
-//! One request to the collector: blocking, on the exporter's own thread.
+//! One request to whoever collects: blocking, on a thread of its sender's own.
 
-use super::reply::Reply;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write as _;
@@ -19,9 +18,9 @@ const SYSTEM_ROOTS: [&str; 3] =
 /// Settings that no request can be sent with.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
-    /// Neither `http://` nor `https://`.
-    #[error("`{0}` is no address of a collector\nhint: http://127.0.0.1:4318, without /v1/traces")]
-    Endpoint(String),
+    /// Neither `http://` nor `https://`; an address that would do.
+    #[error("`{0}` is no address of a collector\nhint: {1}")]
+    Endpoint(String, &'static str),
     /// A header that HTTP does not allow.
     #[error("the header `{0}` has a name or a value that HTTP does not allow")]
     Header(String),
@@ -33,28 +32,56 @@ pub enum Unusable {
     Thread(#[from] std::io::Error),
 }
 
+/// An answer, as far as it is looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// Its status.
+    pub status: u16,
+    /// The header of that name.
+    pub retry_after: Option<String>,
+    /// What was read of its body.
+    pub body: Vec<u8>,
+}
+
+/// To whom, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Address<'a> {
+    /// `http://127.0.0.1:4318`: a request's path is added.
+    pub endpoint: &'a str,
+    /// An endpoint that would do, for whoever has set another.
+    pub example: &'static str,
+    /// Sent with each request.
+    pub headers: &'a [(String, String)],
+    /// The bodies' type.
+    pub content_type: &'static str,
+    /// Whether bodies are packed.
+    pub gzip: bool,
+    /// How long each step of a request may take: connect, send, wait for the answer.
+    pub timeout: Duration,
+    /// A file with certificates to trust; those of the machine if `None`.
+    pub roots: Option<&'a Path>,
+}
+
+/// Sends requests to one collector.
 #[derive(Debug)]
-pub(super) struct Post {
+pub struct Post {
     agent: Agent,
     endpoint: String,
     headers: Vec<(String, String)>,
+    content_type: &'static str,
     gzip: bool,
 }
 
 impl Post {
-    pub(super) fn new(
-        endpoint: &str,
-        headers: &[(String, String)],
-        gzip: bool,
-        limit: Duration,
-        roots: Option<&Path>,
-    ) -> Result<Post, Unusable> {
-        let endpoint = endpoint.trim_end_matches('/');
+    /// Checks the address; sends nothing.
+    pub fn new(to: &Address<'_>) -> Result<Post, Unusable> {
+        let Address { headers, content_type, gzip, timeout: limit, roots, .. } = *to;
+        let endpoint = to.endpoint.trim_end_matches('/');
         let is_usable = ureq::http::Uri::try_from(endpoint).is_ok_and(|uri| {
             matches!(uri.scheme_str(), Some("http" | "https")) && uri.query().is_none()
         });
         if !is_usable {
-            return Err(Unusable::Endpoint(endpoint.to_owned()));
+            return Err(Unusable::Endpoint(endpoint.to_owned(), to.example));
         }
         for (name, value) in headers {
             let name_is_fine = ureq::http::HeaderName::try_from(name).is_ok();
@@ -77,15 +104,16 @@ impl Post {
             config = config.tls_config(tls(roots)?);
         }
         let agent = config.build().new_agent();
-        Ok(Post { agent, endpoint: endpoint.to_owned(), headers: headers.to_vec(), gzip })
+        let (endpoint, headers) = (endpoint.to_owned(), headers.to_vec());
+        Ok(Post { agent, endpoint, headers, content_type, gzip })
     }
 
     /// Sends a body; an error is the network's.
-    pub(super) fn send(&self, path: &str, body: &[u8]) -> Result<Reply, String> {
+    pub fn send(&self, path: &str, body: &[u8]) -> Result<Reply, String> {
         let mut request = self
             .agent
             .post(format!("{}{path}", self.endpoint))
-            .header("content-type", "application/x-protobuf");
+            .header("content-type", self.content_type);
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
@@ -133,13 +161,21 @@ fn tls(roots: Option<&Path>) -> Result<TlsConfig, Unusable> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Post, Unusable};
+    use super::{Address, Post, Unusable};
     use std::path::Path;
     use std::time::Duration;
 
     fn post(endpoint: &str, header: &str, roots: Option<&str>) -> Result<Post, Unusable> {
         let headers = [(header.to_owned(), "x".to_owned())];
-        Post::new(endpoint, &headers, false, Duration::from_secs(1), roots.map(Path::new))
+        Post::new(&Address {
+            endpoint,
+            example: "http://127.0.0.1:4318",
+            headers: &headers,
+            content_type: "text/plain",
+            gzip: false,
+            timeout: Duration::from_secs(1),
+            roots: roots.map(Path::new),
+        })
     }
 
     #[test]
