@@ -12,6 +12,7 @@ pub mod listener;
 pub(crate) mod location;
 pub mod names;
 pub(crate) mod notation;
+pub(crate) mod pool;
 pub mod setting;
 pub mod settings;
 pub mod table;
