@@ -1,8 +1,9 @@
 //! The tables `[[pool]]` of the file → pools. What may stand in them: `schema/pool.rs`.
 
 mod reach;
+mod table;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use toml_edit::{Item, Table};
 
 use crate::problem::Problem;
@@ -15,25 +16,7 @@ use crate::sources::lay;
 use crate::sources::locations::{notation, patterns};
 use crate::sources::tables::{Reader, SettingsFile};
 use crate::sources::typed::Typed;
-
-/// A table as it was typed: its settings are laid over the others' when these are known.
-#[derive(Clone, Debug)]
-pub(crate) struct TypedPool {
-    pub(crate) file: PathBuf,
-    pub(crate) line: usize,
-    pub(crate) name: String,
-    pub(crate) paths: Vec<String>,
-    pub(crate) hosts: Vec<String>,
-    /// The rest of the table.
-    pub(crate) typed: Vec<Typed>,
-}
-
-impl TypedPool {
-    fn problem(&self, what: &str, hint: impl Into<String>) -> Problem {
-        Problem::new(format!("{}:{}: {what}", self.file.display(), self.line), hint)
-            .at_line(self.line)
-    }
-}
+pub(crate) use table::TypedPool;
 
 /// The key is something else than tables.
 pub(crate) fn no_tables(file: &SettingsFile<'_>, line: usize) -> Problem {

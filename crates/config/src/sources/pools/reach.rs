@@ -1,6 +1,6 @@
 //! Which pools would never get a request, because earlier ones take all of it: pure.
 
-use super::TypedPool;
+use super::table::TypedPool;
 use crate::problem::Problem;
 use crate::schema::pool::KEY;
 
