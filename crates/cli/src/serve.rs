@@ -6,6 +6,7 @@ mod limits;
 mod link;
 pub(crate) mod listen;
 pub(crate) mod operators;
+mod pools;
 mod succession;
 pub(crate) mod ways;
 
@@ -15,6 +16,7 @@ use crate::convert::{Ears, environment, front_settings, supervisor_settings};
 use crate::graphs::Graphs;
 use crate::handover::predecessor::Predecessor;
 use crate::logging::{self, LastWords, Logs};
+use crate::pools::Pools;
 use crate::publish;
 use crate::reload::{Parts, Reloader};
 use crate::sampling::Sampling;
@@ -30,7 +32,7 @@ use samovar_config::{Settings, Sources};
 use samovar_front::{Bound, Front, Tls};
 use samovar_insight::Insight;
 use samovar_insight::pinba::listener::PinbaIn;
-use samovar_published::{Limits as PublishedLimits, Publishing};
+use samovar_published::Publishing;
 use samovar_ring::Ring;
 use samovar_shared::Shared;
 use samovar_supervisor::identity::Identity;
@@ -88,6 +90,8 @@ struct Settled {
     identity: Option<Identity>,
     /// The worker binary, found but not asked yet.
     php: PathBuf,
+    /// Those of the other pools.
+    php_of_pools: Vec<PathBuf>,
     /// The server that this one is to take over from.
     predecessor: Option<Predecessor>,
 }
@@ -102,8 +106,20 @@ fn settle(
     let service = Service::of_environment();
     let identity = rights::identity(&settings)?;
     let php = samovar_config::locate_php(&settings)?;
+    let php_of_pools = pools::locate(&settings)?;
     advice::advise(&settings);
-    Ok(Settled { since, settings, sources, open_files, service, identity, php, predecessor })
+    settings.pools.iter().for_each(|pool| advice::advise(&pool.settings));
+    Ok(Settled {
+        since,
+        settings,
+        sources,
+        open_files,
+        service,
+        identity,
+        php,
+        php_of_pools,
+        predecessor,
+    })
 }
 
 /// What the outside reaches: HTTP clients, and commands.
@@ -120,7 +136,7 @@ struct Opened {
 
 /// Binds everything, and is root no more.
 fn bind(settled: &Settled, inherited: Option<Vec<Bound>>, logs: &Logs) -> Result<Opened> {
-    let Settled { settings, identity, php, predecessor, .. } = settled;
+    let Settled { settings, identity, php, php_of_pools, predecessor, .. } = settled;
     let before = predecessor.as_ref();
     let tls = Tls::load(settings)?;
     let listeners = listen::listen(settings, inherited, identity.as_ref(), before)?;
@@ -133,6 +149,7 @@ fn bind(settled: &Settled, inherited: Option<Vec<Bound>>, logs: &Logs) -> Result
     }
     logs.settle(settings)?;
     binary::recognise(settings, php)?;
+    pools::examine(settings, php_of_pools, identity.is_some())?;
     let addresses = listeners.iter().map(ToString::to_string).collect();
     let control = match before.and_then(|before| before.control(settings.control.as_ref())) {
         Some(handed) => Socket::take(handed),
@@ -144,7 +161,8 @@ fn bind(settled: &Settled, inherited: Option<Vec<Bound>>, logs: &Logs) -> Result
 /// What runs beside the main thread, and what that thread is to run.
 struct Started {
     supervisor: Running,
-    of_supervisor: samovar_supervisor::Settings,
+    /// Of each pool, the default one first.
+    of_supervisor: Vec<samovar_supervisor::Settings>,
     hooks: Hooks,
     front: JoinHandle<Result<()>>,
     insight: Option<Arc<Insight>>,
@@ -166,20 +184,22 @@ impl Drop for Closing {
 }
 
 fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
-    let Settled { since, settings, sources, open_files, service, identity, php, predecessor } =
-        settled;
+    let Settled { since, settings, sources, open_files, service, identity, php, .. } = settled;
+    let Settled { php_of_pools, predecessor, .. } = settled;
     // When what the server before writes to is free.
     let turn = predecessor.as_ref().map(Predecessor::gone).unwrap_or_default();
     let follows = predecessor.is_some();
     let Opened { listeners, tls, admin, pinba, addresses, control } = opened;
-    let Prepared { ring, shared, published, supervisor } = prepare(&settings, logs, follows)?;
+    let Prepared { ring, shared, published, mut supervisor } = prepare(&settings, logs, follows)?;
+    let of_pools = pools::prepare(&settings, &mut supervisor)?;
     let handle = supervisor.handle();
     let link = link::link_to(handle.clone());
     let pinba_copy = pinba.as_ref().map(PinbaIn::copy).transpose()?;
     let Measured { intake, insight, slow_log, sampling } =
         operators::measure(&settings, pinba, &turn)?;
-    let (front, front_handle) =
+    let (mut front, front_handle) =
         Front::new(listeners, tls.clone(), ring, front_settings(&settings), link, intake)?;
+    let pools = pools::add(&settings, of_pools, &mut front)?;
     if follows {
         front_handle.hold();
     }
@@ -188,8 +208,10 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     let graphs = Graphs::open(&settings, turn)?;
     let (loads, telling) = loads::open()?;
     let ears = Ears { tracer: graphs.as_ref().map(|graphs| graphs.tracer.clone()), loads: telling };
-    let of_supervisor =
-        supervisor_settings(&settings, php, open_files, environment.clone(), ears.clone());
+    let mut of_supervisor =
+        vec![supervisor_settings(&settings, php, open_files, environment.clone(), ears.clone())];
+    let own = pools::settings(&settings, php_of_pools, open_files, &environment, &ears);
+    of_supervisor.extend(own);
     let status = StatusSources {
         started: since,
         listen: addresses.iter().map(|at| at.replacen("http://", "", 1)).collect(),
@@ -205,6 +227,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         graphs: graphs.clone(),
         loads,
         predecessor: predecessor.clone(),
+        pools: pools.clone(),
     };
     let inventory = succession::inventory(&settings, &admin, pinba_copy, &control)?;
     let admin = operators::start(admin, &settings, status.clone(), insight.clone())?;
@@ -221,6 +244,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         insight: insight.clone(),
         ears,
         published,
+        pools: pools.clone(),
     });
     let (path, logs) = (control.path.clone(), logs.clone());
     let beginning = Beginning::new(addresses, path, logs.clone(), state.clone(), insight.clone());
@@ -239,7 +263,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     if let Some(sampling) = &sampling {
         sampling.begin(&handle)?;
     }
-    let front = start_front(front, handle)?;
+    let front = start_front(front, handle, pools)?;
     let hooks = Hooks {
         beginning,
         predecessor,
@@ -283,7 +307,7 @@ fn prepare(settings: &Settings, logs: &Logs, follows: bool) -> Result<Prepared> 
     let shared = Shared::create(settings.shared.bytes_max)
         .context("cannot create the memory that workers share")?;
     let files = publish::read(settings)?;
-    let published = Publishing::new(shared.clone(), published_limits(settings))
+    let published = Publishing::new(shared.clone(), publish::limits(settings))
         .context("cannot create the memory of published values")?;
     let memory = (shared.clone(), published.clone());
     let mut supervisor = Running::prepare(ring.clone(), memory, logs.intake.clone())
@@ -296,19 +320,13 @@ fn prepare(settings: &Settings, logs: &Logs, follows: bool) -> Result<Prepared> 
     Ok(Prepared { ring, shared, published, supervisor })
 }
 
-fn published_limits(settings: &Settings) -> PublishedLimits {
-    PublishedLimits {
-        bytes_max: settings.shared.published_bytes_max,
-        value_bytes_max: settings.shared.published_value_bytes_max,
-        names_max: settings.shared.published_names_max,
-    }
-}
-
-fn start_front(front: Front, supervisor: Handle) -> Result<JoinHandle<Result<()>>> {
+fn start_front(front: Front, supervisor: Handle, pools: Pools) -> Result<JoinHandle<Result<()>>> {
     let run = move || {
         let result = run_front(front);
         // Drained: nothing is in flight, the workers may leave. Of a broken front nobody waits for anything.
-        supervisor.send(if result.is_ok() { Command::Stop } else { Command::StopNow });
+        let end = || if result.is_ok() { Command::Stop } else { Command::StopNow };
+        supervisor.send(end());
+        pools.tell(end);
         result
     };
     Ok(std::thread::Builder::new().name("front".into()).spawn(run)?)

@@ -84,6 +84,13 @@ async fn tell(
         Some(_) => Claims::default(),
         None => forwarded::claims(&setup.settings, ends.peer, &parts.headers),
     };
+    let (shared, setup) = if setup.pools.is_empty() {
+        (shared, setup)
+    } else {
+        let path = Target::of(&parts).path;
+        let pool = shared.pool_of(&setup, context::host(&claims, &parts).as_bytes(), path);
+        (pool, pool.setup())
+    };
     let client = Client {
         peer: &ends.peer_text,
         claimed: claims.address,
@@ -95,6 +102,7 @@ async fn tell(
     let has_trace = client.trace.is_some();
     let context = RequestContext {
         connection,
+        shared,
         ends,
         told,
         setup: &setup,

@@ -14,6 +14,7 @@
 mod intake;
 mod line;
 mod lines;
+pub mod pool;
 mod queue;
 mod signals;
 mod target;

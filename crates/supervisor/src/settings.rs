@@ -43,6 +43,13 @@ pub struct Tracer {
 }
 
 impl Settings {
+    /// Those of a pool of which nobody takes down call graphs, or hears what its boots load.
+    #[must_use]
+    pub fn without_ears(mut self) -> Settings {
+        (self.tracer, self.command.graphs, self.command.loads) = (None, None, None);
+        self
+    }
+
     /// Those of the template that takes down call graphs beside this one.
     pub(crate) fn of_tracer(&self) -> Option<Settings> {
         let Tracer { workers, graphs } = self.tracer.clone()?;

@@ -27,6 +27,13 @@ pub(crate) fn run(control: Option<PathBuf>, options: ReloadOptions) -> Result<()
     }
     let line = client::ask(&path, &Request::Reload(options), RELOAD_LIMIT)?;
     let answer: ReloadAnswer = client::understand(&line)?;
+    let seconds = Duration::from_millis(answer.milliseconds).as_secs_f64();
+    for pool in answer.pools.iter().filter(|pool| pool.error.is_none()) {
+        let (name, generation) = (printable(&pool.name), pool.generation);
+        terminal::print(&format!(
+            "pool {name}: generation {generation} serves, after {seconds:.2} s\n"
+        ))?;
+    }
     if let Some(why) = answer.error {
         bail!("the old generation goes on: {}", printable(&why));
     }
@@ -36,6 +43,8 @@ pub(crate) fn run(control: Option<PathBuf>, options: ReloadOptions) -> Result<()
             "`{key}` has changed; that takes effect when the server is restarted\n"
         ))?;
     }
-    let seconds = Duration::from_millis(answer.milliseconds).as_secs_f64();
+    if !answer.pools.is_empty() {
+        return Ok(());
+    }
     terminal::print(&format!("generation {} serves, after {seconds:.2} s\n", answer.generation))
 }

@@ -51,6 +51,7 @@ fn begin_reload(reloader: &Reloader, logs: Logs) {
         ReloadAnswer { error: Some(why), .. } => {
             logs.say(&format!("no reload, the old generation goes on: {why}"));
         }
+        ReloadAnswer { pools, .. } if !pools.is_empty() => logs.say("the new generations serve"),
         ReloadAnswer { generation, .. } => logs.say(&format!("generation {generation} serves")),
     });
 }
@@ -105,11 +106,15 @@ impl samovar_supervisor::Hooks for Hooks {
         self.slow_log.reopen();
     }
 
-    fn news(&mut self, news: News) {
+    fn news(&mut self, pool: &str, news: News) {
+        let of = |text: String| match pool {
+            "" => text,
+            name => format!("pool {name}: {text}"),
+        };
         match news {
-            News::Killed(why) => self.note(EventKind::Kill, why),
-            News::Crashed(how) | News::TemplateEnded(how) => self.note(EventKind::Crash, how),
-            News::Left(why) => self.note(EventKind::Recycle, why.to_owned()),
+            News::Killed(why) => self.note(EventKind::Kill, of(why)),
+            News::Crashed(how) | News::TemplateEnded(how) => self.note(EventKind::Crash, of(how)),
+            News::Left(why) => self.note(EventKind::Recycle, of(why.to_owned())),
         }
     }
 

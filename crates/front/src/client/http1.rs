@@ -65,7 +65,7 @@ where
         state.close.set(Some(Close::WhenIdle));
     }
     let ended = poll_fn(|cx| {
-        shared.exchanges.borrow_mut().turn_if_due();
+        shared.turn_if_due();
         remember(&mut state.waker.borrow_mut(), cx);
         poll_once(state, &mut connection, http1::Connection::graceful_shutdown, cx)
     })

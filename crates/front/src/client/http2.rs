@@ -68,7 +68,7 @@ where
         state.close.set(Some(Close::WhenIdle));
     }
     let ended = poll_fn(|cx| {
-        shared.exchanges.borrow_mut().turn_if_due();
+        shared.turn_if_due();
         remember(&mut state.waker.borrow_mut(), cx);
         match state.close.take() {
             Some(Close::WhenIdle) => {

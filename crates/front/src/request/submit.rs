@@ -186,7 +186,12 @@ fn busy(shared: &Shared, shed: Shed) -> Failure {
     let shed = if is_starting { Shed::Starting } else { shed };
     if let Some(suppressed) = shared.warnings.shed[shed as usize].pass() {
         let (what, hint) = shed.words();
-        tracing::warn!(what, suppressed, "a request was refused: 503\nhint: {hint}");
+        match shared.pool_name() {
+            "" => tracing::warn!(what, suppressed, "a request was refused: 503\nhint: {hint}"),
+            pool => {
+                tracing::warn!(pool, what, suppressed, "a request was refused: 503\nhint: {hint}");
+            }
+        }
     }
     Failure::Busy(shed, shared.exchanges.borrow().retry_after_s())
 }

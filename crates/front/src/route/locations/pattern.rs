@@ -4,19 +4,19 @@ use crate::route::private::glob;
 
 /// A path, or a file's name, with `*`.
 #[derive(Clone, Debug)]
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     text: Vec<u8>,
     /// The same where neither case counts nor dots and spaces at the end of a name.
     folded: Vec<u8>,
 }
 
 impl Pattern {
-    pub(super) fn new(text: &str) -> Pattern {
+    pub(crate) fn new(text: &str) -> Pattern {
         Pattern { text: text.into(), folded: fold(text.as_bytes()) }
     }
 
     /// Whether it fits a decoded, normal path.
-    pub(super) fn fits(&self, path: &[u8]) -> bool {
+    pub(crate) fn fits(&self, path: &[u8]) -> bool {
         fits(&self.text, path)
     }
 
@@ -73,7 +73,7 @@ pub(super) fn fold(path: &[u8]) -> Vec<u8> {
 }
 
 /// `host`: as the client wrote it, without port.
-pub(super) fn hosts_fit(patterns: &[Vec<u8>], host: &[u8]) -> bool {
+pub(crate) fn hosts_fit(patterns: &[Vec<u8>], host: &[u8]) -> bool {
     if patterns.is_empty() {
         return true;
     }
