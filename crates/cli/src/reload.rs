@@ -9,7 +9,7 @@ use crate::convert::{Ears, front_settings, supervisor_settings};
 use crate::pools::Pools;
 use crate::publish::{self, FromFile};
 use crate::service::ServiceState;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use round::Round;
 use rustix::process::Rlimit;
 use samovar_config::{DEFAULT_POOL, Pool, Settings, Sources, needs_restart, pools_need_restart};
@@ -290,10 +290,12 @@ impl Reloader {
         restart.extend(pools_need_restart(&parts.first, &settings));
         let served = self.1.lock().unwrap_or_else(PoisonError::into_inner);
         let found = std::mem::take(&mut settings.pools);
-        settings.pools = (parts.first.pools.iter().zip(&served[1..]))
-            .map(|(first, served)| {
-                let same = found.iter().find(|pool| pool.name == first.name).cloned();
-                same.unwrap_or_else(|| Pool { settings: served.settings.clone(), ..first.clone() })
+        // As the default pool's generation was begun with: that says which requests are whose.
+        let (all, own) = served.split_first().context("there is a default pool")?;
+        settings.pools = (all.settings.pools.iter().zip(own))
+            .map(|(now, own)| {
+                let same = found.iter().find(|pool| pool.name == now.name).cloned();
+                same.unwrap_or_else(|| Pool { settings: own.settings.clone(), ..now.clone() })
             })
             .collect();
         drop(served);
