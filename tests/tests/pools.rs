@@ -20,7 +20,7 @@ const SAYS: &str = "echo NAME, ' ', $_SERVER['REQUEST_URI'], ' ', ini_get('memor
 const TRICKS: &str = "
     while (isset($_GET['until']) && !file_exists($_GET['until'])) { usleep(5000); }
     if (isset($_GET['loop'])) { while (true); }
-    if (isset($_GET['eat'])) { $all = []; while (true) { $all[] = str_repeat('x', 1 << 20); } }
+    if (isset($_GET['eat'])) { ini_set('memory_limit', -1); $all = []; while (true) { $all[] = str_repeat('x', 1 << 20); } }
     if (isset($_GET['die'])) { posix_kill(getmypid(), SIGKILL); }
 ";
 
@@ -37,12 +37,7 @@ impl Sites {
         let [shop, api, blog] = ["shop", "api", "blog"].map(says);
         sites
             .write("shop/index.php", &format!("<?php {TRICKS} {shop}"))
-            .write("shop/page.txt", "the shop's")
             .write("api/index.php", &format!("<?php Samovar\\checkpoint(); {TRICKS} {api}"))
-            .write("api/page.txt", "the api's")
-            .write("api/api/page.txt", "the api's own")
-            .write("api/api/secret/run.php", "<?php echo 'ran';")
-            .write("api/api/secret/a.txt", "secret")
             .write(
                 "blog/index.php",
                 &format!("<?php Samovar\\serve(function () {{ {TRICKS} {blog} }});"),

@@ -320,7 +320,11 @@ impl Reloader {
             parts.environment.clone(),
             parts.ears.clone(),
         );
-        let of_supervisor = if pool.at == 0 { of_supervisor } else { of_supervisor.without_ears() };
+        let of_supervisor = match pool.at {
+            0 if parts.pools.is_empty() => of_supervisor,
+            0 => of_supervisor.of_pool(pool.name),
+            _ => of_supervisor.of_other_pool(pool.name),
+        };
         let next = Served::new(settings);
         let current = self.1.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(why) = current[pool.at].lost_controller(&next).filter(|_| !force) {

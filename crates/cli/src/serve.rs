@@ -28,7 +28,7 @@ use hooks::Hooks;
 use limits::Limits;
 use operators::Measured;
 use rustix::process::Rlimit;
-use samovar_config::{Settings, Sources};
+use samovar_config::{DEFAULT_POOL, Settings, Sources};
 use samovar_front::{Bound, Front, Tls};
 use samovar_insight::Insight;
 use samovar_insight::pinba::listener::PinbaIn;
@@ -210,6 +210,9 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     let ears = Ears { tracer: graphs.as_ref().map(|graphs| graphs.tracer.clone()), loads: telling };
     let mut of_supervisor =
         vec![supervisor_settings(&settings, php, open_files, environment.clone(), ears.clone())];
+    if !pools.is_empty() {
+        of_supervisor = of_supervisor.into_iter().map(|own| own.of_pool(DEFAULT_POOL)).collect();
+    }
     let own = pools::settings(&settings, php_of_pools, open_files, &environment, &ears);
     of_supervisor.extend(own);
     let status = StatusSources {

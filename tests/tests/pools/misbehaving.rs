@@ -55,10 +55,16 @@ fn endless_loops_memory_and_deaths_are_one_pools() {
                   [pool.limits]\nmemory_ceiling = '256M'\n";
     let server = sites.server(&format!("{API}{limits}")).start();
     let before = workers(&server, "default");
-    for (target, status) in [("/api/x?loop", 504), ("/api/x?eat", 500), ("/api/x?die", 502)] {
+    for (target, status, text) in [
+        ("/api/x?loop", 504, "took too long"),
+        ("/api/x?eat", 502, "stopped"),
+        ("/api/x?die", 502, "stopped"),
+    ] {
         let mut client = send(&server, target);
         shop_answers(&server, target);
-        assert_eq!(client.read(false).status, status, "{target}");
+        let answer = client.read(false);
+        assert_eq!(answer.status, status, "{target}");
+        assert!(answer.text().contains(text), "{target}: {}", answer.text());
         eventually(target, || (server.get("/api/x").status == 200).then_some(()));
     }
     // The limits are the pool's: the shop's scripts may take longer than that.

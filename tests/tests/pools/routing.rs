@@ -77,7 +77,12 @@ fn a_stream_says_its_own_authority() {
 
 #[test]
 fn what_is_denied_is_denied_in_every_pool() {
-    let sites = Sites::new();
+    let sites = Sites::new()
+        .write("shop/page.txt", "the shop's")
+        .write("api/page.txt", "the api's")
+        .write("api/api/page.txt", "the api's own")
+        .write("api/api/secret/run.php", "<?php echo 'ran';")
+        .write("api/api/secret/a.txt", "secret");
     let deny = "[[location]]\npath = '/api/secret/*'\ndeny = true\n";
     let server = sites.server(&format!("{deny}{API}")).start();
     assert_eq!(server.get("/page.txt").text(), "the shop's");

@@ -103,7 +103,8 @@ pub(super) fn settings(
     let of = |(pool, program): (&samovar_config::Pool, PathBuf)| {
         let environment = environment.to_vec();
         let own = &pool.settings;
-        supervisor_settings(own, program, open_files, environment, ears.clone()).without_ears()
+        supervisor_settings(own, program, open_files, environment, ears.clone())
+            .of_other_pool(&pool.name)
     };
     settings.pools.iter().zip(programs).map(of).collect()
 }

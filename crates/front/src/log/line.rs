@@ -191,6 +191,7 @@ impl LogLine {
             path: &String::from_utf8_lossy(path),
             script: &String::from_utf8_lossy(&self.script),
             id: std::str::from_utf8(&self.id).unwrap_or_default(),
+            pool: self.pool.as_deref().unwrap_or_default(),
             report: self.account.as_ref().map_or(&[], |account| &account.report),
         });
     }

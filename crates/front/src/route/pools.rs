@@ -2,10 +2,11 @@
 //!
 //! The first pool that fits has it, else the default one, which has number 0. Paths are compared as the site looks for
 //! files, decoded and normal, so that no way of writing one leads round a pool. Where a pool has the default one's root,
-//! two names more are its own: that of its front controller, and what stands behind the default one's
-//! (`/index.php/api/x`), because applications take that for the path.
+//! more names are its own, because they lead to the same scripts: that of its front controller, what stands behind the
+//! default one's (`/index.php/api/x`), which applications take for the path, and all of them in other cases and with dots
+//! and spaces at the end of names, as file systems may see them.
 
-use super::locations::pattern::{Pattern, hosts_fit};
+use super::locations::pattern::{Pattern, fold, hosts_fit};
 use super::path::normalise;
 use samovar_config::Settings;
 use std::os::unix::ffi::OsStrExt;
@@ -15,7 +16,7 @@ use std::path::Path;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pools {
     rules: Vec<Rule>,
-    /// The default pool's front controller, as a path of the site.
+    /// The default pool's front controller, as a path of the site that [`fold`] has made.
     controller: Vec<u8>,
 }
 
@@ -26,7 +27,7 @@ struct Rule {
     paths: Vec<Pattern>,
     hosts: Vec<Vec<u8>>,
     shares_root: bool,
-    /// A front controller that the default pool has beside its own.
+    /// A front controller that lies beside the default pool's, as [`fold`] has it.
     controller: Option<Vec<u8>>,
 }
 
@@ -43,11 +44,13 @@ impl Pools {
                 paths: pool.paths.iter().map(|path| Pattern::new(path)).collect(),
                 hosts: pool.hosts.iter().map(|host| host.clone().into_bytes()).collect(),
                 shares_root,
-                controller: own.filter(|own| shares_root && own != controller),
+                controller: own
+                    .filter(|own| shares_root && own != controller)
+                    .map(|own| fold(&own)),
             }
         };
         let rules = settings.pools.iter().map(rule).collect();
-        Pools { rules, controller: controller.to_vec() }
+        Pools { rules, controller: fold(controller) }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -67,28 +70,30 @@ impl Pools {
 
     fn find(&self, host: &[u8], path: &[u8]) -> Option<usize> {
         let path = normalise(path).ok()?;
-        let behind = path.strip_prefix(&self.controller[..]).filter(|rest| rest.starts_with(b"/"));
-        self.rules.iter().position(|rule| rule.fits(host, &path, behind))
+        let is_needed = self.rules.iter().any(|rule| rule.shares_root);
+        let folded = if is_needed { fold(&path) } else { Vec::new() };
+        let behind = folded.strip_prefix(&self.controller[..]);
+        let behind = behind.filter(|rest| rest.starts_with(b"/"));
+        self.rules.iter().position(|rule| rule.fits(host, &path, &folded, behind))
     }
 }
 
 impl Rule {
-    fn fits(&self, host: &[u8], path: &[u8], behind: Option<&[u8]>) -> bool {
+    /// `folded` and `behind`: the path, and the part of it behind the default pool's front controller, as [`fold`] has them.
+    fn fits(&self, host: &[u8], path: &[u8], folded: &[u8], behind: Option<&[u8]>) -> bool {
         if !hosts_fit(&self.hosts, host) {
             return false;
         }
-        if self.paths.is_empty() {
+        if self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.fits(path)) {
             return true;
         }
-        let behind = behind.filter(|_| self.shares_root);
-        [Some(path), behind].into_iter().flatten().any(|path| {
-            self.paths.iter().any(|pattern| pattern.fits(path)) || self.is_controller(path)
-        })
+        self.shares_root && [Some(folded), behind].into_iter().flatten().any(|path| self.has(path))
     }
 
-    fn is_controller(&self, path: &[u8]) -> bool {
-        let rest = self.controller.as_deref().and_then(|own| path.strip_prefix(own));
+    fn has(&self, folded: &[u8]) -> bool {
+        let rest = self.controller.as_deref().and_then(|own| folded.strip_prefix(own));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+            || self.paths.iter().any(|pattern| pattern.fits_folded(folded))
     }
 }
 

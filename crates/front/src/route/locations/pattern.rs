@@ -21,7 +21,7 @@ impl Pattern {
     }
 
     /// Likewise, for a path of [`fold`].
-    pub(super) fn fits_folded(&self, folded: &[u8]) -> bool {
+    pub(crate) fn fits_folded(&self, folded: &[u8]) -> bool {
         fits(&self.folded, folded)
     }
 
@@ -59,7 +59,7 @@ fn last(path: &[u8]) -> &[u8] {
 }
 
 /// `path` as the least exact file system sees it.
-pub(super) fn fold(path: &[u8]) -> Vec<u8> {
+pub(crate) fn fold(path: &[u8]) -> Vec<u8> {
     let mut folded = Vec::with_capacity(path.len());
     for (number, name) in path.split(|byte| *byte == b'/').enumerate() {
         if number > 0 {

@@ -106,6 +106,11 @@ fn of_one_root_a_pool_has_its_controller_and_what_stands_behind_the_others() {
             ("", "/index.php", 0),
             ("", "/index.php/shop", 0),
             ("", "/index.phpx/api/x", 0),
+            ("", "/API/x", 1),
+            ("", "/api./x", 1),
+            ("", "/Api.PHP", 1),
+            ("", "/INDEX.php/Export/x", 2),
+            ("", "/shop/api/x", 0),
         ],
     );
 }
