@@ -168,7 +168,7 @@ fn beside(
     link: SupervisorLink,
     control: &Control,
 ) -> Shared {
-    let exchanges = Exchanges::by(Rc::clone(&shared.clock), ring.clone(), link);
+    let exchanges = Exchanges::by(&shared.clock, ring.clone(), link);
     let counters = Arc::clone(&control.counters);
     let recorder = shared.recorder.beside(Arc::clone(&counters));
     let threads = (Rc::clone(&shared.disk), Rc::clone(&shared.packing));
@@ -185,7 +185,9 @@ fn after_unpark() {
     PARKED.with_borrow(|all| {
         if let Some((first, others)) = all.split_first() {
             first.borrow_mut().after_unpark();
-            others.iter().for_each(|one| one.borrow_mut().stay_awake());
+            for one in others {
+                one.borrow_mut().stay_awake();
+            }
         }
     });
 }

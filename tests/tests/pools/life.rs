@@ -1,7 +1,8 @@
 //! Reloads, deaths, upgrades and the end, of one pool and of all.
 
 use super::{API, BLOG, Sites, pool, workers};
-use samovar_testkit::{eventually, http::Request};
+use samovar_testkit::eventually;
+use samovar_testkit::http::{Client, Request};
 
 fn parent(pid: i32) -> i32 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
@@ -137,5 +138,67 @@ fn what_is_in_flight_in_any_pool_is_finished_at_the_end() {
     eventually("the drain", || (server.status()["draining"] == true).then_some(()));
     std::fs::write(&go, "").expect("our own file");
     assert_eq!(client.read(false).status, 200);
+    server.stop();
+}
+
+#[test]
+fn figures_and_logs_name_the_pool() {
+    let sites = Sites::new();
+    sites.rewrite("api/index.php", "<?php error_log('a word of the api'); echo 'api';");
+    let start = sites.server(API).args(["--admin", "127.0.0.1:0", "--access-log", "-"]);
+    let server = start.args(["--access-log-format", "json"]).start();
+    assert_eq!(server.get("/api/").text(), "api");
+    assert_eq!(server.get("/").text(), "shop / 64M");
+    server.wait_for_log("a word of the api pool=\"api\"");
+    let admin = server.status()["admin"][0].as_str().expect("an address").parse().expect("one");
+    let page = eventually("both requests in the figures", || {
+        let page = Client::connect(admin).get("/metrics").text();
+        let has = |route: &str| page.contains(&format!("route=\"{route}\""));
+        (has("api: index.php /api/") && has("default: index.php /")).then_some(page)
+    });
+    for line in [
+        "samovar_pool_requests_total{pool=\"api\"} 1",
+        "samovar_pool_requests_total{pool=\"default\"} 1",
+        "samovar_pool_workers{pool=\"api\"} 1",
+        "samovar_pool_failed{pool=\"api\"} 0",
+        "samovar_requests_total 2",
+    ] {
+        assert!(page.lines().any(|found| found == line), "{line} in {page}");
+    }
+    let log = eventually("two lines of the access log", || {
+        let log = server.stdout();
+        (log.lines().count() == 2).then_some(log)
+    });
+    assert!(log.contains("\"uri\":\"/api/\"") && log.contains("\"pool\":\"api\""), "{log}");
+    assert!(log.contains("\"pool\":\"default\""), "{log}");
+    assert_eq!(Client::connect(admin).get("/ready").status, 200);
+    let (code, said) = super::samovar(
+        &["status", "--control", server.control().to_str().expect("a path")],
+        server.folder(),
+    );
+    assert!(code == Some(0) && said.contains("\npool api: generation 1  workers 1"), "{said}");
+    server.stop();
+}
+
+#[test]
+fn without_pools_nothing_names_one() {
+    let sites = Sites::new();
+    let start = sites.server("").args(["--admin", "127.0.0.1:0", "--access-log", "-"]);
+    let server = start.start();
+    assert_eq!(server.get("/").text(), "shop / 64M");
+    let status = server.status();
+    assert!(status.get("pools").is_none() && status["workers"][0].get("pool").is_none());
+    let admin = status["admin"][0].as_str().expect("an address").parse().expect("one");
+    assert!(!Client::connect(admin).get("/metrics").text().contains("pool"));
+    let log = eventually("a line of the access log", || {
+        let log = server.stdout();
+        (!log.is_empty()).then_some(log)
+    });
+    assert!(!log.contains("pool="), "{log}");
+    let refused = server.reload_with(["--pool", "api"]).expect_err("no such pool");
+    assert!(refused.contains("there is no pool `api`"), "{refused}");
+    assert!(
+        server.reload_with(["--pool", "default"]).expect("a reload").starts_with("generation 2")
+    );
     server.stop();
 }

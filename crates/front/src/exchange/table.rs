@@ -86,11 +86,11 @@ pub(crate) struct Exchanges {
 
 impl Exchanges {
     pub(crate) fn new(ring: Ring, link: SupervisorLink) -> Exchanges {
-        Exchanges::by(Rc::new(Clock::new()), ring, link)
+        Exchanges::by(&Rc::new(Clock::new()), ring, link)
     }
 
     /// Those of another pool, by the clock of the first.
-    pub(crate) fn by(clock: Rc<Clock>, ring: Ring, link: SupervisorLink) -> Exchanges {
+    pub(crate) fn by(clock: &Rc<Clock>, ring: Ring, link: SupervisorLink) -> Exchanges {
         let slots = ring.slots();
         Exchanges {
             supervision: Supervision::new(ring.clone()),
@@ -104,7 +104,7 @@ impl Exchanges {
             polls: 0,
             is_asleep: false,
             guard: None,
-            clock: Rc::clone(&clock),
+            clock: Rc::clone(clock),
             link: Link(link),
             broken: Throttle::default(),
             script_lane_said_ms: 0,

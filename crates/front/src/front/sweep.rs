@@ -78,7 +78,10 @@ pub(super) async fn sweep(shared: Rc<Shared>, connections: Rc<Connections>) {
         }
         let count = connections.count();
         crowd.count(count, &shared.disk);
-        let keeps = all(&shared).fold(false, |keeps, pool| pool.upstreams.sweep() || keeps);
+        let mut keeps = false;
+        for pool in all(&shared) {
+            keeps |= pool.upstreams.sweep();
+        }
         let in_use = || all(&shared).any(|pool| pool.exchanges.borrow().in_use() > 0);
         if count == 0 && !keeps && !in_use() {
             shared.clock.rest(true);

@@ -24,10 +24,10 @@ pub fn run(
     debug_assert_eq!(posts.len(), settings.len(), "each pool has settings");
     let pools = posts.into_iter().zip(settings);
     let pools = pools.map(|(post, settings)| Supervisor::new(post, settings)).collect();
-    Pools { signals, pools, stop_requests: 0, is_ready: false }.run(hooks)
+    Everything { signals, pools, stop_requests: 0, is_ready: false }.run(hooks)
 }
 
-struct Pools {
+struct Everything {
     signals: Signals,
     /// The default one first.
     pools: Vec<Supervisor>,
@@ -36,7 +36,7 @@ struct Pools {
     is_ready: bool,
 }
 
-impl Pools {
+impl Everything {
     fn run(&mut self, hooks: &mut impl Hooks) -> Result<Ended, Failed> {
         loop {
             self.each(Supervisor::turn)?;
@@ -51,8 +51,9 @@ impl Pools {
             self.pools.iter().for_each(Supervisor::publish);
             hooks.turned();
             for pool in &mut self.pools {
-                let news = pool.ground.news.get_mut().take();
-                news.into_iter().for_each(|news| hooks.news(&pool.post.name, news));
+                for news in pool.ground.news.get_mut().take() {
+                    hooks.news(&pool.post.name, news);
+                }
             }
             self.wait(hooks)?;
             self.each(|pool| {
@@ -153,7 +154,9 @@ impl Pools {
                 // Perhaps a worker whose `forked` waits to be looked at.
                 let death = Death::from_status(status);
                 let died = Event::WorkerDied { pid, death, served: false };
-                self.pools.iter_mut().for_each(|pool| pool.tell_all(&died));
+                for pool in &mut self.pools {
+                    pool.tell_all(&died);
+                }
             }
         }
         Ok(())
