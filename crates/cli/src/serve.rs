@@ -12,7 +12,7 @@ pub(crate) mod ways;
 
 use crate::control::report::StatusSources;
 use crate::control::socket::Socket;
-use crate::convert::{Ears, environment, front_settings, supervisor_settings};
+use crate::convert::{Ears, environment, front_settings};
 use crate::graphs::Graphs;
 use crate::handover::predecessor::Predecessor;
 use crate::logging::{self, LastWords, Logs};
@@ -28,10 +28,11 @@ use hooks::Hooks;
 use limits::Limits;
 use operators::Measured;
 use rustix::process::Rlimit;
-use samovar_config::{DEFAULT_POOL, Settings, Sources};
+use samovar_config::{Settings, Sources};
 use samovar_front::{Bound, Front, Tls};
-use samovar_insight::Insight;
 use samovar_insight::pinba::listener::PinbaIn;
+use samovar_insight::{Insight, Turn};
+use samovar_profile::loads::Loads;
 use samovar_published::Publishing;
 use samovar_ring::Ring;
 use samovar_shared::Shared;
@@ -190,10 +191,9 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     let turn = predecessor.as_ref().map(Predecessor::gone).unwrap_or_default();
     let follows = predecessor.is_some();
     let Opened { listeners, tls, admin, pinba, addresses, control } = opened;
-    let Prepared { ring, shared, published, mut supervisor } = prepare(&settings, logs, follows)?;
-    let of_pools = pools::prepare(&settings, &mut supervisor)?;
-    let handle = supervisor.handle();
-    let link = link::link_to(handle.clone());
+    let Prepared { ring, shared, published, supervisor, of_pools } =
+        prepare(&settings, logs, follows)?;
+    let (handle, link) = (supervisor.handle(), link::link_to(supervisor.handle()));
     let pinba_copy = pinba.as_ref().map(PinbaIn::copy).transpose()?;
     let Measured { intake, insight, slow_log, sampling } =
         operators::measure(&settings, pinba, &turn)?;
@@ -205,16 +205,9 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     }
     let limits = Limits::new(front_settings(&settings).limits.connections_max);
     let environment = environment(identity.as_ref());
-    let graphs = Graphs::open(&settings, turn)?;
-    let (loads, telling) = loads::open()?;
-    let ears = Ears { tracer: graphs.as_ref().map(|graphs| graphs.tracer.clone()), loads: telling };
-    let mut of_supervisor =
-        vec![supervisor_settings(&settings, php, open_files, environment.clone(), ears.clone())];
-    if !pools.is_empty() {
-        of_supervisor = of_supervisor.into_iter().map(|own| own.of_pool(DEFAULT_POOL)).collect();
-    }
-    let own = pools::settings(&settings, php_of_pools, open_files, &environment, &ears);
-    of_supervisor.extend(own);
+    let (graphs, loads, ears) = ears(&settings, turn)?;
+    let programs = std::iter::once(php).chain(php_of_pools);
+    let of_supervisor = pools::settings(&settings, programs, open_files, &environment, &ears);
     let status = StatusSources {
         started: since,
         listen: addresses.iter().map(|at| at.replacen("http://", "", 1)).collect(),
@@ -266,7 +259,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     if let Some(sampling) = &sampling {
         sampling.begin(&handle)?;
     }
-    let front = start_front(front, handle, pools)?;
+    let front = start_front(front, handle, pools.clone())?;
     let hooks = Hooks {
         beginning,
         predecessor,
@@ -279,6 +272,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         state,
         insight: insight.clone(),
         slow_log: slow_log.clone(),
+        pools,
         limits,
         watchdog: Watchdog::of_environment(service),
     };
@@ -295,12 +289,21 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     })
 }
 
+/// Who hears of what workers load, and whose call graphs are taken down.
+fn ears(settings: &Settings, turn: Turn) -> Result<(Option<Graphs>, Loads, Ears)> {
+    let graphs = Graphs::open(settings, turn)?;
+    let (loads, telling) = loads::open()?;
+    let tracer = graphs.as_ref().map(|graphs| graphs.tracer.clone());
+    Ok((graphs, loads, Ears { tracer, loads: telling }))
+}
+
 /// What workers share, and who starts them.
 struct Prepared {
     ring: Ring,
     shared: Shared,
     published: Publishing,
     supervisor: Running,
+    of_pools: Vec<pools::Prepared>,
 }
 
 fn prepare(settings: &Settings, logs: &Logs, follows: bool) -> Result<Prepared> {
@@ -320,7 +323,8 @@ fn prepare(settings: &Settings, logs: &Logs, follows: bool) -> Result<Prepared> 
     }
     publish::publish(published.publisher(), &files).context("cannot publish a file")?;
     published.start().context("cannot start the thread that publishes")?;
-    Ok(Prepared { ring, shared, published, supervisor })
+    let of_pools = pools::prepare(settings, &mut supervisor)?;
+    Ok(Prepared { ring, shared, published, supervisor, of_pools })
 }
 
 fn start_front(front: Front, supervisor: Handle, pools: Pools) -> Result<JoinHandle<Result<()>>> {

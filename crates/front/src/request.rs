@@ -88,7 +88,9 @@ async fn tell(
         (shared, setup)
     } else {
         let path = Target::of(&parts).path;
-        let pool = shared.pool_of(&setup, context::host(&claims, &parts).as_bytes(), path);
+        let script = told.map(|told| &told.script.name[..]);
+        let host = context::host(&claims, &parts).as_bytes();
+        let pool = shared.pool_of(&setup, host, (path, script));
         (pool, pool.setup())
     };
     let client = Client {

@@ -155,14 +155,18 @@ impl Shared {
         self.others.get().map_or(&[], |others| others)
     }
 
-    /// The pool of a request by its host (without port) and path. `self` is the default one, and `setup` its own.
+    /// The pool of a request by its host (without port), its path and the script that a web server has named. `self` is the default
+    /// one, and `setup` its own.
     pub(crate) fn pool_of<'a>(
         self: &'a Rc<Self>,
         setup: &Setup,
         host: &[u8],
-        path: &[u8],
+        (path, script): (&[u8], Option<&[u8]>),
     ) -> &'a Rc<Shared> {
-        let at = setup.pools.pick(host, path);
+        let at = match script {
+            None => setup.pools.pick(host, path),
+            Some(script) => setup.pools.pick_told(host, path, script),
+        };
         at.checked_sub(1).and_then(|at| self.others().get(at)).unwrap_or(self)
     }
 

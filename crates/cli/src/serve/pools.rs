@@ -92,19 +92,24 @@ pub(super) fn add(
     Ok(Pools(pools.into()))
 }
 
-/// What their supervisors are told.
+/// What the supervisor is told of each pool, the default one first.
 pub(super) fn settings(
     settings: &Settings,
-    programs: Vec<PathBuf>,
+    programs: impl Iterator<Item = PathBuf>,
     open_files: Rlimit,
     environment: &[(String, Option<String>)],
     ears: &Ears,
 ) -> Vec<samovar_supervisor::Settings> {
-    let of = |(pool, program): (&samovar_config::Pool, PathBuf)| {
+    let default = std::iter::once((DEFAULT_POOL, settings));
+    let others = settings.pools.iter().map(|pool| (pool.name.as_str(), &pool.settings));
+    let of = |((name, own), program): ((&str, &Settings), PathBuf)| {
         let environment = environment.to_vec();
-        let own = &pool.settings;
-        supervisor_settings(own, program, open_files, environment, ears.clone())
-            .of_other_pool(&pool.name)
+        let told = supervisor_settings(own, program, open_files, environment, ears.clone());
+        match name {
+            DEFAULT_POOL if settings.pools.is_empty() => told,
+            DEFAULT_POOL => told.of_pool(name),
+            _ => told.of_other_pool(name),
+        }
     };
-    settings.pools.iter().zip(programs).map(of).collect()
+    default.chain(others).zip(programs).map(of).collect()
 }

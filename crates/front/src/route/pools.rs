@@ -62,6 +62,14 @@ impl Pools {
         self.find(host, path).map_or(0, |at| at + 1)
     }
 
+    /// The same for a request of which a web server has told `path` and the script's name: what it has made of the path counts, too.
+    pub(crate) fn pick_told(&self, host: &[u8], path: &[u8], script: &[u8]) -> usize {
+        match self.pick(host, path) {
+            0 => self.find_normal(host, script).map_or(0, |at| at + 1),
+            at => at,
+        }
+    }
+
     /// Place among the settings' pools, name and line, for people.
     pub(crate) fn explain(&self, host: &[u8], path: &[u8]) -> Option<(usize, &str, usize)> {
         let at = self.find(host, path)?;
@@ -69,12 +77,16 @@ impl Pools {
     }
 
     fn find(&self, host: &[u8], path: &[u8]) -> Option<usize> {
-        let path = normalise(path).ok()?;
+        self.find_normal(host, &normalise(path).ok()?)
+    }
+
+    /// For a path that is decoded and normal.
+    fn find_normal(&self, host: &[u8], path: &[u8]) -> Option<usize> {
         let is_needed = self.rules.iter().any(|rule| rule.shares_root);
-        let folded = if is_needed { fold(&path) } else { Vec::new() };
+        let folded = if is_needed { fold(path) } else { Vec::new() };
         let behind = folded.strip_prefix(&self.controller[..]);
         let behind = behind.filter(|rest| rest.starts_with(b"/"));
-        self.rules.iter().position(|rule| rule.fits(host, &path, &folded, behind))
+        self.rules.iter().position(|rule| rule.fits(host, path, &folded, behind))
     }
 }
 

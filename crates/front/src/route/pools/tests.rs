@@ -88,6 +88,20 @@ fn the_first_that_fits_has_it() {
 }
 
 #[test]
+fn a_web_server_may_have_made_another_script_of_the_path() {
+    let pools = pools(&[("export", &["/export/*"], &[], "/srv/shop/export.php")]);
+    for (path, script, expected) in [
+        ("/export/1", "/index.php", 1),
+        ("/nice-name", "/export.php", 1),
+        ("/nice-name", "/export.php/1", 1),
+        ("/nice-name", "/index.php", 0),
+    ] {
+        let found = pools.pick_told(b"", path.as_bytes(), script.as_bytes());
+        assert_eq!(found, expected, "{path} {script}");
+    }
+}
+
+#[test]
 fn of_one_root_a_pool_has_its_controller_and_what_stands_behind_the_others() {
     let pools = pools(&[
         ("api", &["/api/*"], &[], "/srv/shop/api.php"),
