@@ -98,8 +98,8 @@ fn samovar(args: &[&str], folder: &Path) -> (Option<i32>, String) {
 /// The status of one pool.
 fn pool(server: &Server, name: &str) -> Value {
     let status = server.status();
-    let pools = status["pools"].as_array().expect("pools").iter();
-    pools.filter(|pool| pool["name"] == name).cloned().next().expect("the pool")
+    let mut pools = status["pools"].as_array().expect("pools").iter();
+    pools.find(|pool| pool["name"] == name).expect("the pool").clone()
 }
 
 /// The processes of a pool's workers.

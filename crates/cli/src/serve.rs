@@ -186,7 +186,7 @@ impl Drop for Closing {
 
 fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     let Settled { since, settings, sources, open_files, service, identity, php, .. } = settled;
-    let Settled { php_of_pools, predecessor, .. } = settled;
+    let (php, predecessor) = ((php, settled.php_of_pools), settled.predecessor);
     // When what the server before writes to is free.
     let turn = predecessor.as_ref().map(Predecessor::gone).unwrap_or_default();
     let follows = predecessor.is_some();
@@ -206,8 +206,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     let limits = Limits::new(front_settings(&settings).limits.connections_max);
     let environment = environment(identity.as_ref());
     let (graphs, loads, ears) = ears(&settings, turn)?;
-    let programs = std::iter::once(php).chain(php_of_pools);
-    let of_supervisor = pools::settings(&settings, programs, open_files, &environment, &ears);
+    let of_supervisor = pools::told(&settings, php, open_files, &environment, &ears);
     let status = StatusSources {
         started: since,
         listen: addresses.iter().map(|at| at.replacen("http://", "", 1)).collect(),

@@ -30,7 +30,7 @@ pub(crate) const HEADER_BYTES: u64 = 4096;
 /// processor has fewer addresses. With each how far from one another several regions of a server lie, one for each pool.
 const BASES: [(usize, usize); 2] = [(1 << 45, 1 << 38), (1 << 36, 1 << 32)];
 /// Regions of a server.
-const REGIONS_MAX: usize = 64;
+const REGIONS_MAX: usize = 32;
 
 /// The addresses that a region may have, in the order in which they are tried.
 fn bases() -> impl Iterator<Item = usize> {

@@ -113,8 +113,7 @@ fn a_pool_that_cannot_start_at_all_is_tried_again_and_the_rest_goes_on() {
     );
     sites.rewrite("samovar-php", &text);
     std::fs::set_permissions(&fake, PermissionsExt::from_mode(0o755)).expect("our own file");
-    let own =
-        format!("{API}").replace("workers = 1", "workers = 1\nphp_binary = 'FOLDER/samovar-php'");
+    let own = API.replace("workers = 1", "workers = 1\nphp_binary = 'FOLDER/samovar-php'");
     let queue = "[pool.timeouts]\nqueue = '300ms'\n";
     let server = sites.server(&format!("{own}{queue}")).start();
     server.wait_for_log("this pool cannot run");

@@ -93,9 +93,9 @@ pub(super) fn add(
 }
 
 /// What the supervisor is told of each pool, the default one first.
-pub(super) fn settings(
+pub(super) fn told(
     settings: &Settings,
-    programs: impl Iterator<Item = PathBuf>,
+    (program, of_others): (PathBuf, Vec<PathBuf>),
     open_files: Rlimit,
     environment: &[(String, Option<String>)],
     ears: &Ears,
@@ -111,5 +111,6 @@ pub(super) fn settings(
             _ => told.of_other_pool(name),
         }
     };
+    let programs = std::iter::once(program).chain(of_others);
     default.chain(others).zip(programs).map(of).collect()
 }

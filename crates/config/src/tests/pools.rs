@@ -236,9 +236,9 @@ fn mistakes_outside_are_said_once() {
 fn as_many_pools_as_there_may_be() {
     let table = |n: usize| format!("[[pool]]\nname = 'p{n}'\nmatch = '/p{n}/*'\n");
     let of = |count: usize| (0..count).map(table).collect::<String>();
-    assert_eq!(resolve(&of(63), &["--root", "shop"]).pools.len(), 63);
-    let said = sources(&folder(&of(64)), &["--root", "shop"]).resolve().unwrap_err().to_string();
-    assert!(said.contains("more than 63 `[[pool]]`"), "{said}");
+    assert_eq!(resolve(&of(31), &["--root", "shop"]).pools.len(), 31);
+    let said = sources(&folder(&of(32)), &["--root", "shop"]).resolve().unwrap_err().to_string();
+    assert!(said.contains("more than 31 `[[pool]]`"), "{said}");
 }
 
 #[test]
