@@ -67,7 +67,7 @@ fn a_pool_takes_over_what_it_does_not_say() {
     assert_eq!(own.php["precision"], "5");
     assert_eq!(own.limits.queue_max, 20);
     assert_eq!(own.timeouts.answer, Duration::from_secs(7));
-    assert_eq!(own.timeouts.request, Duration::from_secs(60));
+    assert_eq!(own.timeouts.request, Duration::from_mins(1));
     assert_eq!((own.checkpoint_after.clone(), own.warmup.len()), (None, 0), "another application");
     assert_eq!(export.paths, ["/export/*", "/dump"]);
     assert_eq!(export.settings.root, folder.path().join("shop"));
