@@ -35,7 +35,8 @@ fn waits_until(file: &Path) -> String {
 #[test]
 fn workers_that_are_stuck_and_a_full_queue_are_one_pools() {
     let sites = Sites::new();
-    let limits = "[pool.limits]\nqueue_max = 16\n";
+    // Whoever waits does so for as long as the test takes.
+    let limits = "[pool.limits]\nqueue_max = 16\n[pool.timeouts]\nqueue = '10m'\n";
     let server = sites.server(&format!("{API}{limits}")).start();
     let before = workers(&server, "default");
     let go = sites.path("go");
