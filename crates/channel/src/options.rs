@@ -68,6 +68,8 @@ pub struct WorkerOptions {
     pub sapi_name: String,
     /// What `$_SERVER` calls the server: `SERVER_SOFTWARE`.
     pub server_software: String,
+    /// What log lines call the pool; empty: there is one.
+    pub pool: String,
     /// Log lines are JSON.
     pub json_log: bool,
     /// What `frankenphp_log` is told for debugging is logged.
@@ -109,6 +111,7 @@ impl WorkerOptions {
             define: BTreeMap::new(),
             sapi_name: "fpm-fcgi".to_owned(),
             server_software: "Samovar".to_owned(),
+            pool: String::new(),
             json_log: false,
             debug_log: false,
         }

@@ -138,7 +138,7 @@ fn event() -> impl Strategy<Value = Event> {
 
 fn options() -> impl Strategy<Value = WorkerOptions> {
     let paths = (path(), proptest::option::of(path()), proptest::option::of(path()));
-    let more = (proptest::option::of(path()), proptest::option::of(path()), text(), text());
+    let more = (proptest::option::of(path()), proptest::option::of(path()), text(), text(), text());
     let lists = (
         proptest::collection::vec(text(), 0..4),
         proptest::collection::btree_map(text(), text(), 0..4),
@@ -153,6 +153,7 @@ fn options() -> impl Strategy<Value = WorkerOptions> {
             php_ini: more.1,
             sapi_name: more.2,
             server_software: more.3,
+            pool: more.4,
             warmup: lists.0,
             define: lists.1,
             growth_bytes_max: numbers.0,

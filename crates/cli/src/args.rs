@@ -163,6 +163,7 @@ fn parse_from(
             options: ReloadOptions {
                 force: matches.get_flag("force"),
                 probe: matches.get_one::<String>("probe").cloned(),
+                pool: matches.get_one::<String>("pool").cloned(),
             },
             control: control(matches, sources)?,
         }),

@@ -10,6 +10,8 @@ use samovar_supervisor::sampled_descriptors;
 
 /// Listeners, ring, channels of templates, logs, pipes that programs hold open, control socket and its clients.
 const OWN: u64 = 64;
+/// The same of each further pool.
+const OWN_OF_POOL: u64 = 24;
 /// One descriptor per this many connections is kept for a file: static ones, bodies and answers that wait on the disk.
 const CONNECTIONS_PER_FILE: u64 = 8;
 /// Kept for files in any case.
@@ -77,7 +79,9 @@ fn others(settings: &Settings) -> u64 {
     let consoles: u64 = settings.consoles.iter().map(|console| console.count as u64).sum();
     let is_sampled = settings.profile.hertz > 0;
     let sampled = if is_sampled { sampled_descriptors(2 * settings.workers.max) } else { 0 };
-    OWN + FILES_MIN + 2 * (consoles + settings.workers.max as u64) + sampled as u64
+    let pool = |pool: &samovar_config::Pool| OWN_OF_POOL + 2 * pool.settings.workers.max as u64;
+    let pools: u64 = settings.pools.iter().map(pool).sum();
+    OWN + FILES_MIN + pools + 2 * (consoles + settings.workers.max as u64) + sampled as u64
 }
 
 #[cfg(test)]

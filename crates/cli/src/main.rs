@@ -21,6 +21,7 @@ mod leaks;
 mod loads;
 mod logging;
 mod panics;
+mod pools;
 mod profile;
 mod publish;
 mod reload;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use samovar_config::Settings;
-use samovar_published::{Publisher, from_json};
+use samovar_published::{Limits, Publisher, from_json};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -14,6 +14,15 @@ const TEXT_PER_VALUE_MAX: u64 = 4;
 pub(crate) struct FromFile {
     name: String,
     encoded: Vec<u8>,
+}
+
+/// How much may be published.
+pub(crate) fn limits(settings: &Settings) -> Limits {
+    Limits {
+        bytes_max: settings.shared.published_bytes_max,
+        value_bytes_max: settings.shared.published_value_bytes_max,
+        names_max: settings.shared.published_names_max,
+    }
 }
 
 /// Reads all of them.

@@ -3,12 +3,16 @@
 //! All settings are read again. The supervisor boots the application by them in new workers; when these are up, the
 //! front is given its part, and they take over.
 
+mod round;
+
 use crate::convert::{Ears, front_settings, supervisor_settings};
+use crate::pools::Pools;
 use crate::publish::{self, FromFile};
 use crate::service::ServiceState;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use round::Round;
 use rustix::process::Rlimit;
-use samovar_config::{Settings, Sources, needs_restart};
+use samovar_config::{DEFAULT_POOL, Pool, Settings, Sources, needs_restart, pools_need_restart};
 use samovar_front::{FrontHandle, PreparedTls, Tls, ValidSettings};
 use samovar_insight::Insight;
 use samovar_insight::store::EventKind;
@@ -20,7 +24,7 @@ use std::time::{Duration, Instant};
 
 /// Begins reloads, and remembers by what the generation that serves was booted. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Reloader(Arc<Parts>, Arc<Mutex<Served>>);
+pub(crate) struct Reloader(Arc<Parts>, Arc<Mutex<Vec<Served>>>);
 
 /// What does not change from one reload to the next.
 pub(crate) struct Parts {
@@ -39,6 +43,8 @@ pub(crate) struct Parts {
     /// Who hears of call graphs, and of what is loaded.
     pub(crate) ears: Ears,
     pub(crate) published: Publishing,
+    /// Beside the default one.
+    pub(crate) pools: Pools,
 }
 
 impl Parts {
@@ -55,7 +61,7 @@ impl Parts {
     }
 }
 
-/// What the generation that serves was booted by.
+/// What the generation of a pool that serves was booted by.
 struct Served {
     settings: Settings,
     has_empty_controller: bool,
@@ -94,26 +100,57 @@ impl Served {
     }
 }
 
-/// Everything that a reload is begun with.
+/// What one pool's reload is begun with.
 struct Prepared {
     serving: Served,
     of_supervisor: samovar_supervisor::Settings,
     of_front: ValidSettings,
-    needs_restart: Vec<String>,
     may_change_model: bool,
     files: Vec<FromFile>,
     /// `None`: the certificates stay what they are.
     tls: Option<PreparedTls>,
 }
 
+/// All settings as they are now, as far as a running server can have them.
+struct Read {
+    settings: Settings,
+    needs_restart: Vec<String>,
+}
+
+/// A pool of this server: the default one has number 0.
+#[derive(Clone, Copy)]
+struct Which<'a> {
+    at: usize,
+    name: &'a str,
+    front: &'a FrontHandle,
+    supervisor: &'a Handle,
+    published: &'a Publishing,
+}
+
+impl Parts {
+    fn pools(&self) -> impl Iterator<Item = Which<'_>> {
+        let Parts { front, supervisor, published, .. } = self;
+        let first = Which { at: 0, name: DEFAULT_POOL, front, supervisor, published };
+        let others = self.pools.iter().enumerate().map(|(at, pool)| Which {
+            at: at + 1,
+            name: &pool.name,
+            front: &pool.front,
+            supervisor: &pool.supervisor,
+            published: &pool.published,
+        });
+        std::iter::once(first).chain(others)
+    }
+}
+
 impl Reloader {
     pub(crate) fn new(parts: Parts) -> Reloader {
-        let serving = Served::new(parts.first.clone());
+        let own = parts.first.pools.iter().map(|pool| pool.settings.clone());
+        let serving = std::iter::once(parts.first.clone()).chain(own).map(Served::new).collect();
         Reloader(Arc::new(parts), Arc::new(Mutex::new(serving)))
     }
 
-    /// Begins a reload. `done` is called once, on some thread, and must not block; the answer's `error` says whether it
-    /// came to nothing.
+    /// Begins a reload of all pools, or of one. `done` is called once, on some thread, and must not block; the answer's `error`
+    /// says whether it came to nothing, or not to all.
     pub(crate) fn begin(
         &self,
         options: &ReloadOptions,
@@ -123,94 +160,157 @@ impl Reloader {
         if let Err(why) = self.0.state.begins_reload() {
             return done(ReloadAnswer::refused(why.to_owned()));
         }
-        match self.prepare(options.force) {
-            Err(error) => {
-                let why = format!("{error:#}");
-                self.0.note_refusal(&why);
-                self.0.state.has_reloaded(0, false);
-                done(ReloadAnswer::refused(why));
+        let (wanted, read) =
+            match self.wanted(options).and_then(|wanted| Ok((wanted, self.read()?))) {
+                Ok(begun) => begun,
+                Err(error) => {
+                    let why = format!("{error:#}");
+                    self.0.note_refusal(&why);
+                    self.0.state.has_reloaded(0, false);
+                    return done(ReloadAnswer::refused(why));
+                }
+            };
+        let (mut prepared, mut refused) = (Vec::new(), Vec::new());
+        for pool in wanted {
+            match self.prepare(pool, &read.settings, options.force) {
+                Ok(ready) => prepared.push((pool, ready)),
+                Err(error) => refused.push((pool, format!("{error:#}"))),
             }
-            Ok(prepared) => {
-                let probe = self.probe(options, &prepared);
-                let Prepared { serving, of_supervisor, of_front, needs_restart, .. } = prepared;
-                let Prepared { may_change_model, files, tls, .. } = prepared;
-                let reloader = self.clone();
-                let tell = move |outcome: Result<u64, String>| {
-                    let Reloader(parts, current) = &reloader;
-                    let answer = match outcome {
-                        Err(why) => {
-                            parts.note_refusal(&why);
-                            ReloadAnswer::refused(why)
-                        }
-                        Ok(generation) => {
-                            parts.front.switch(of_front);
-                            let publisher = parts.published.publisher();
-                            if let Err(error) = publish::publish(publisher, &files) {
-                                tracing::warn!("not all files are published: {error:#}");
-                            }
-                            if let (Some(tls), Some(prepared)) = (&parts.tls, tls) {
-                                tls.install(prepared);
-                            }
-                            let mut served = current.lock().unwrap_or_else(PoisonError::into_inner);
-                            let before = std::mem::replace(&mut *served, serving);
-                            let changed = before.settings.changed(&served.settings);
-                            drop(served);
-                            let milliseconds = since.elapsed().as_millis().try_into().unwrap_or(0);
-                            if !changed.is_empty() {
-                                parts.note(EventKind::Config, || changed.join(", "));
-                            }
-                            parts.note(EventKind::Reload, || {
-                                format!("generation {generation} took over after {milliseconds} ms")
-                            });
-                            ReloadAnswer { generation, milliseconds, needs_restart, error: None }
-                        }
-                    };
-                    let serves = match answer.generation {
-                        0 => parts.supervisor.report().generation,
-                        new => new,
-                    };
-                    parts.state.has_reloaded(serves, true);
-                    done(answer);
-                };
-                let settings = Box::new(of_supervisor);
-                let reload = Reload { settings, probe, may_change_model, done: Box::new(tell) };
-                self.0.state.reloads();
-                self.0.supervisor.send(Command::Reload(reload));
-            }
+        }
+        let tells_boot = !prepared.is_empty();
+        let (own, needs_restart) = (self.clone(), read.needs_restart);
+        let finish = move |mut answer: ReloadAnswer| {
+            let Reloader(parts, _) = &own;
+            answer.needs_restart = if answer.generation > 0 { needs_restart } else { Vec::new() };
+            answer.milliseconds = since.elapsed().as_millis().try_into().unwrap_or(0);
+            let serves = parts.supervisor.report().generation;
+            parts.state.has_reloaded(answer.generation.max(serves), tells_boot);
+            done(answer);
+        };
+        let is_one = self.0.pools.is_empty();
+        let round = Round::new(prepared.len() + refused.len(), is_one, Box::new(finish));
+        if tells_boot {
+            self.0.state.reloads();
+        }
+        for (pool, why) in refused {
+            self.note_failure(pool, &why);
+            round.ended(pool.name, Err(why));
+        }
+        for (pool, ready) in prepared {
+            self.order(pool, ready, options, &round, since);
         }
     }
 
-    /// `timeouts.boot` of the generation that serves.
-    pub(crate) fn boot_limit(&self) -> Duration {
-        self.1.lock().unwrap_or_else(PoisonError::into_inner).settings.timeouts.boot
+    /// Which pools are to be reloaded.
+    fn wanted(&self, options: &ReloadOptions) -> Result<Vec<Which<'_>>> {
+        let is_wanted =
+            |pool: &Which<'_>| options.pool.as_deref().is_none_or(|name| name == pool.name);
+        let wanted: Vec<_> = self.0.pools().filter(is_wanted).collect();
+        if wanted.is_empty() {
+            let known: Vec<_> = self.0.pools().map(|pool| format!("`{}`", pool.name)).collect();
+            bail!(
+                "there is no pool `{}`\nhint: this server has {}",
+                options.pool.as_deref().unwrap_or_default(),
+                known.join(", ")
+            );
+        }
+        Ok(wanted)
     }
 
-    /// What the new workers are asked before they take over.
-    fn probe(
+    fn note_failure(&self, pool: Which<'_>, why: &str) {
+        if self.0.pools.is_empty() {
+            self.0.note_refusal(why);
+        } else {
+            self.0.note_refusal(&format!("pool {}: {why}", pool.name));
+        }
+    }
+
+    /// Has the pool's supervisor do it.
+    fn order(
         &self,
+        pool: Which<'_>,
+        ready: Prepared,
         options: &ReloadOptions,
-        prepared: &Prepared,
-    ) -> Option<samovar_supervisor::Probe> {
-        let target =
-            options.probe.clone().or_else(|| prepared.serving.settings.reload_probe.clone());
-        let target = target.filter(|_| !options.force)?;
-        let (front, next) = (self.0.front.clone(), prepared.of_front.clone());
-        Some(Box::new(move |done| {
-            front.probe(target, next, Box::new(|came| done(came.map(|probed| probed.is_app))));
-        }))
+        round: &Round,
+        since: Instant,
+    ) {
+        let probe = probe(pool, options, &ready);
+        let Prepared { serving, of_supervisor, of_front, may_change_model, files, tls } = ready;
+        let (reloader, round, at) = (self.clone(), round.clone(), pool.at);
+        let tell = move |outcome: Result<u64, String>| {
+            let Reloader(parts, current) = &reloader;
+            let Some(pool) = parts.pools().nth(at) else { return };
+            match &outcome {
+                Err(why) => reloader.note_failure(pool, why),
+                Ok(generation) => {
+                    pool.front.switch(of_front);
+                    if let Err(error) = publish::publish(pool.published.publisher(), &files) {
+                        tracing::warn!("not all files are published: {error:#}");
+                    }
+                    if let (Some(tls), Some(prepared)) = (&parts.tls, tls) {
+                        tls.install(prepared);
+                    }
+                    let mut served = current.lock().unwrap_or_else(PoisonError::into_inner);
+                    let before = std::mem::replace(&mut served[at], serving);
+                    let changed = before.settings.changed(&served[at].settings);
+                    drop(served);
+                    let of = if parts.pools.is_empty() {
+                        String::new()
+                    } else {
+                        format!("pool {}: ", pool.name)
+                    };
+                    if !changed.is_empty() {
+                        parts.note(EventKind::Config, || format!("{of}{}", changed.join(", ")));
+                    }
+                    let milliseconds = since.elapsed().as_millis();
+                    parts.note(EventKind::Reload, || {
+                        format!("{of}generation {generation} took over after {milliseconds} ms")
+                    });
+                }
+            }
+            round.ended(pool.name, outcome);
+        };
+        let settings = Box::new(of_supervisor);
+        let reload = Reload { settings, probe, may_change_model, done: Box::new(tell) };
+        pool.supervisor.send(Command::Reload(reload));
+    }
+
+    /// The longest `timeouts.boot` of the generations that serve.
+    pub(crate) fn boot_limit(&self) -> Duration {
+        let served = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        served.iter().map(|served| served.settings.timeouts.boot).max().unwrap_or_default()
+    }
+
+    /// All settings anew. Pools that the server does not have are left out, those that it has and the file has not stay.
+    fn read(&self) -> Result<Read> {
+        let parts = &self.0;
+        let mut settings = parts.sources.resolve().map_err(|problems| anyhow!("{problems}"))?;
+        let mut restart: Vec<String> =
+            needs_restart(&parts.first, &settings).into_iter().map(str::to_owned).collect();
+        restart.extend(pools_need_restart(&parts.first, &settings));
+        let served = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = std::mem::take(&mut settings.pools);
+        // As the default pool's generation was begun with: that says which requests are whose.
+        let (all, own) = served.split_first().context("there is a default pool")?;
+        settings.pools = (all.settings.pools.iter().zip(own))
+            .map(|(now, own)| {
+                let same = found.iter().find(|pool| pool.name == now.name).cloned();
+                same.unwrap_or_else(|| Pool { settings: own.settings.clone(), ..now.clone() })
+            })
+            .collect();
+        drop(served);
+        keep(&mut settings, &parts.first);
+        for (pool, first) in settings.pools.iter_mut().zip(&parts.first.pools) {
+            keep(&mut pool.settings, &first.settings);
+        }
+        Ok(Read { settings, needs_restart: restart })
     }
 
     /// Everything that can be wrong before a process is started.
-    fn prepare(&self, force: bool) -> Result<Prepared> {
+    fn prepare(&self, pool: Which<'_>, all: &Settings, force: bool) -> Result<Prepared> {
         let parts = &self.0;
-        let mut settings = parts.sources.resolve().map_err(|problems| anyhow!("{problems}"))?;
-        let restart = needs_restart(&parts.first, &settings);
-        settings.limits.queue_max = parts.first.limits.queue_max;
-        // Whether traces are collected is decided once: the front must not promise spans that nobody sends.
-        settings.insight.otlp = parts.first.insight.otlp.clone();
-        settings.insight.enabled = parts.first.insight.enabled;
-        // Whether there are workers that trace, likewise.
-        settings.profile = parts.first.profile.clone();
+        let own = pool.at.checked_sub(1).and_then(|at| all.pools.get(at));
+        let settings = own.map_or(all, |pool| &pool.settings).clone();
         let program = samovar_config::locate_php(&settings)?;
         let of_front = ValidSettings::new(front_settings(&settings))?;
         let of_supervisor = supervisor_settings(
@@ -220,25 +320,21 @@ impl Reloader {
             parts.environment.clone(),
             parts.ears.clone(),
         );
+        let of_supervisor = match pool.at {
+            0 if parts.pools.is_empty() => of_supervisor,
+            0 => of_supervisor.of_pool(pool.name),
+            _ => of_supervisor.of_other_pool(pool.name),
+        };
         let next = Served::new(settings);
         let current = self.1.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(why) = current.lost_controller(&next).filter(|_| !force) {
+        if let Some(why) = current[pool.at].lost_controller(&next).filter(|_| !force) {
             bail!(why);
         }
-        let may_change_model = force || current.means_another_model(&next);
+        let may_change_model = force || current[pool.at].means_another_model(&next);
         drop(current);
-        let needs_restart = restart.into_iter().map(str::to_owned).collect();
-        let tls = self.certificates(&next.settings)?;
+        let tls = if pool.at == 0 { self.certificates(&next.settings)? } else { None };
         let files = publish::read(&next.settings)?;
-        Ok(Prepared {
-            serving: next,
-            of_supervisor,
-            of_front,
-            needs_restart,
-            may_change_model,
-            files,
-            tls,
-        })
+        Ok(Prepared { serving: next, of_supervisor, of_front, may_change_model, files, tls })
     }
 
     /// Reads them again. A server that has given up root may lack the right to: then the old ones hold.
@@ -256,4 +352,28 @@ impl Reloader {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// What is made once, when the server starts.
+fn keep(settings: &mut Settings, first: &Settings) {
+    settings.limits.queue_max = first.limits.queue_max;
+    // Whether traces are collected is decided once: the front must not promise spans that nobody sends.
+    settings.insight.otlp = first.insight.otlp.clone();
+    settings.insight.enabled = first.insight.enabled;
+    // Whether there are workers that trace, likewise.
+    settings.profile = first.profile.clone();
+}
+
+/// What the new workers are asked before they take over.
+fn probe(
+    pool: Which<'_>,
+    options: &ReloadOptions,
+    prepared: &Prepared,
+) -> Option<samovar_supervisor::Probe> {
+    let target = options.probe.clone().or_else(|| prepared.serving.settings.reload_probe.clone());
+    let target = target.filter(|_| !options.force)?;
+    let (front, next) = (pool.front.clone(), prepared.of_front.clone());
+    Some(Box::new(move |done| {
+        front.probe(target, next, Box::new(|came| done(came.map(|probed| probed.is_app))));
+    }))
 }

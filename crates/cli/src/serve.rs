@@ -6,15 +6,17 @@ mod limits;
 mod link;
 pub(crate) mod listen;
 pub(crate) mod operators;
+mod pools;
 mod succession;
 pub(crate) mod ways;
 
 use crate::control::report::StatusSources;
 use crate::control::socket::Socket;
-use crate::convert::{Ears, environment, front_settings, sandbox, supervisor_settings};
+use crate::convert::{Ears, environment, front_settings, sandbox};
 use crate::graphs::Graphs;
 use crate::handover::predecessor::Predecessor;
 use crate::logging::{self, LastWords, Logs};
+use crate::pools::Pools;
 use crate::publish;
 use crate::reload::{Parts, Reloader};
 use crate::sampling::Sampling;
@@ -28,9 +30,10 @@ use operators::Measured;
 use rustix::process::Rlimit;
 use samovar_config::{Settings, Sources};
 use samovar_front::{Bound, Front, Tls};
-use samovar_insight::Insight;
 use samovar_insight::pinba::listener::PinbaIn;
-use samovar_published::{Limits as PublishedLimits, Publishing};
+use samovar_insight::{Insight, Turn};
+use samovar_profile::loads::Loads;
+use samovar_published::Publishing;
 use samovar_ring::Ring;
 use samovar_shared::Shared;
 use samovar_supervisor::identity::Identity;
@@ -88,6 +91,8 @@ struct Settled {
     identity: Option<Identity>,
     /// The worker binary, found but not asked yet.
     php: PathBuf,
+    /// Those of the other pools.
+    php_of_pools: Vec<PathBuf>,
     /// The server that this one is to take over from.
     predecessor: Option<Predecessor>,
 }
@@ -102,8 +107,20 @@ fn settle(
     let service = Service::of_environment();
     let identity = rights::identity(&settings)?;
     let php = samovar_config::locate_php(&settings)?;
+    let php_of_pools = pools::locate(&settings)?;
     advice::advise(&settings);
-    Ok(Settled { since, settings, sources, open_files, service, identity, php, predecessor })
+    settings.pools.iter().for_each(|pool| advice::advise(&pool.settings));
+    Ok(Settled {
+        since,
+        settings,
+        sources,
+        open_files,
+        service,
+        identity,
+        php,
+        php_of_pools,
+        predecessor,
+    })
 }
 
 /// What the outside reaches: HTTP clients, and commands.
@@ -120,7 +137,7 @@ struct Opened {
 
 /// Binds everything, and is root no more.
 fn bind(settled: &Settled, inherited: Option<Vec<Bound>>, logs: &Logs) -> Result<Opened> {
-    let Settled { settings, identity, php, predecessor, .. } = settled;
+    let Settled { settings, identity, php, php_of_pools, predecessor, .. } = settled;
     let before = predecessor.as_ref();
     let tls = Tls::load(settings)?;
     let listeners = listen::listen(settings, inherited, identity.as_ref(), before)?;
@@ -134,6 +151,7 @@ fn bind(settled: &Settled, inherited: Option<Vec<Bound>>, logs: &Logs) -> Result
     logs.settle(settings)?;
     binary::recognise(settings, php)?;
     sandbox(settings, php).check().map_err(Error::msg)?;
+    pools::examine(settings, php_of_pools, identity.is_some())?;
     let addresses = listeners.iter().map(ToString::to_string).collect();
     let control = match before.and_then(|before| before.control(settings.control.as_ref())) {
         Some(handed) => Socket::take(handed),
@@ -145,7 +163,8 @@ fn bind(settled: &Settled, inherited: Option<Vec<Bound>>, logs: &Logs) -> Result
 /// What runs beside the main thread, and what that thread is to run.
 struct Started {
     supervisor: Running,
-    of_supervisor: samovar_supervisor::Settings,
+    /// Of each pool, the default one first.
+    of_supervisor: Vec<samovar_supervisor::Settings>,
     hooks: Hooks,
     front: JoinHandle<Result<()>>,
     insight: Option<Arc<Insight>>,
@@ -167,31 +186,29 @@ impl Drop for Closing {
 }
 
 fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
-    let Settled { since, settings, sources, open_files, service, identity, php, predecessor } =
-        settled;
+    let Settled { since, settings, sources, open_files, service, identity, php, .. } = settled;
+    let (php, predecessor) = ((php, settled.php_of_pools), settled.predecessor);
     // When what the server before writes to is free.
     let turn = predecessor.as_ref().map(Predecessor::gone).unwrap_or_default();
     let follows = predecessor.is_some();
     let Opened { listeners, tls, admin, pinba, addresses, control } = opened;
-    let Prepared { ring, shared, published, supervisor } = prepare(&settings, logs, follows)?;
-    let handle = supervisor.handle();
-    let link = link::link_to(handle.clone());
+    let Prepared { ring, shared, published, supervisor, of_pools } =
+        prepare(&settings, logs, follows)?;
+    let (handle, link) = (supervisor.handle(), link::link_to(supervisor.handle()));
     let pinba_copy = pinba.as_ref().map(PinbaIn::copy).transpose()?;
     let Measured { intake, insight, slow_log, sampling } =
         operators::measure(&settings, pinba, &turn)?;
-    let (front, front_handle) =
+    let (mut front, front_handle) =
         Front::new(listeners, tls.clone(), ring, front_settings(&settings), link, intake)?;
+    let pools = pools::add(&settings, of_pools, &mut front)?;
     if follows {
         front_handle.hold();
     }
     let obeys_php = settings.control_from_php;
     let limits = Limits::new(front_settings(&settings).limits.connections_max);
     let environment = environment(identity.as_ref());
-    let graphs = Graphs::open(&settings, turn)?;
-    let (loads, telling) = loads::open()?;
-    let ears = Ears { tracer: graphs.as_ref().map(|graphs| graphs.tracer.clone()), loads: telling };
-    let of_supervisor =
-        supervisor_settings(&settings, php, open_files, environment.clone(), ears.clone());
+    let (graphs, loads, ears) = ears(&settings, turn)?;
+    let of_supervisor = pools::told(&settings, php, open_files, &environment, &ears);
     let status = StatusSources {
         started: since,
         listen: addresses.iter().map(|at| at.replacen("http://", "", 1)).collect(),
@@ -207,6 +224,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         graphs: graphs.clone(),
         loads,
         predecessor: predecessor.clone(),
+        pools: pools.clone(),
     };
     let inventory = succession::inventory(&settings, &admin, pinba_copy, &control)?;
     let admin = operators::start(admin, &settings, status.clone(), insight.clone())?;
@@ -223,6 +241,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         insight: insight.clone(),
         ears,
         published,
+        pools: pools.clone(),
     });
     let (path, logs) = (control.path.clone(), logs.clone());
     let beginning = Beginning::new(addresses, path, logs.clone(), state.clone(), insight.clone());
@@ -242,7 +261,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     if let Some(sampling) = &sampling {
         sampling.begin(&handle)?;
     }
-    let front = start_front(front, handle)?;
+    let front = start_front(front, handle, pools.clone())?;
     let hooks = Hooks {
         beginning,
         predecessor,
@@ -255,6 +274,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         state,
         insight: insight.clone(),
         slow_log: slow_log.clone(),
+        pools,
         limits,
         watchdog: Watchdog::of_environment(service),
     };
@@ -271,12 +291,21 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     })
 }
 
+/// Who hears of what workers load, and whose call graphs are taken down.
+fn ears(settings: &Settings, turn: Turn) -> Result<(Option<Graphs>, Loads, Ears)> {
+    let graphs = Graphs::open(settings, turn)?;
+    let (loads, telling) = loads::open()?;
+    let tracer = graphs.as_ref().map(|graphs| graphs.tracer.clone());
+    Ok((graphs, loads, Ears { tracer, loads: telling }))
+}
+
 /// What workers share, and who starts them.
 struct Prepared {
     ring: Ring,
     shared: Shared,
     published: Publishing,
     supervisor: Running,
+    of_pools: Vec<pools::Prepared>,
 }
 
 fn prepare(settings: &Settings, logs: &Logs, follows: bool) -> Result<Prepared> {
@@ -286,7 +315,7 @@ fn prepare(settings: &Settings, logs: &Logs, follows: bool) -> Result<Prepared> 
     let shared = Shared::create(settings.shared.bytes_max)
         .context("cannot create the memory that workers share")?;
     let files = publish::read(settings)?;
-    let published = Publishing::new(shared.clone(), published_limits(settings))
+    let published = Publishing::new(shared.clone(), publish::limits(settings))
         .context("cannot create the memory of published values")?;
     let memory = (shared.clone(), published.clone());
     let mut supervisor = Running::prepare(ring.clone(), memory, logs.intake.clone())
@@ -296,22 +325,17 @@ fn prepare(settings: &Settings, logs: &Logs, follows: bool) -> Result<Prepared> 
     }
     publish::publish(published.publisher(), &files).context("cannot publish a file")?;
     published.start().context("cannot start the thread that publishes")?;
-    Ok(Prepared { ring, shared, published, supervisor })
+    let of_pools = pools::prepare(settings, &mut supervisor)?;
+    Ok(Prepared { ring, shared, published, supervisor, of_pools })
 }
 
-fn published_limits(settings: &Settings) -> PublishedLimits {
-    PublishedLimits {
-        bytes_max: settings.shared.published_bytes_max,
-        value_bytes_max: settings.shared.published_value_bytes_max,
-        names_max: settings.shared.published_names_max,
-    }
-}
-
-fn start_front(front: Front, supervisor: Handle) -> Result<JoinHandle<Result<()>>> {
+fn start_front(front: Front, supervisor: Handle, pools: Pools) -> Result<JoinHandle<Result<()>>> {
     let run = move || {
         let result = run_front(front);
         // Drained: nothing is in flight, the workers may leave. Of a broken front nobody waits for anything.
-        supervisor.send(if result.is_ok() { Command::Stop } else { Command::StopNow });
+        let end = || if result.is_ok() { Command::Stop } else { Command::StopNow };
+        supervisor.send(end());
+        pools.tell(end);
         result
     };
     Ok(std::thread::Builder::new().name("front".into()).spawn(run)?)

@@ -17,6 +17,7 @@ fn rooms_know_only_lower_ones() {
         "graphs",
         "loads",
         "publish",
+        "pools",
         "control",
         "reload",
         "upgrade",

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::schema::console::{self, Field, KEY, TABLES_MAX};
 use crate::schema::location;
+use crate::schema::pool;
 use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
 use crate::schema::table::SETTINGS;
 
@@ -52,7 +53,10 @@ pub fn settings_md() -> String {
         }
         match group {
             Group::Serving => page.push_str(&location_section()),
-            Group::Php => page.push_str(&console_section()),
+            Group::Php => {
+                page.push_str(&console_section());
+                page.push_str(&pool_section());
+            }
             _ => {}
         }
     }
@@ -126,6 +130,33 @@ fn location_section() -> String {
         location::TABLES_MAX
     );
     rows(&mut page, &location::FIELDS);
+    page
+}
+
+/// What may stand in a `[[pool]]`.
+fn pool_section() -> String {
+    let mut page = format!(
+        "\n## Pools\n\n### `[[{}]]`\n\n\
+         Applications beside the one that the other settings name, each with workers and a queue of its own: \
+         [the guide](guide/pools.md).\n\
+         Tables in the file alone; up to {} of them. The first that fits counts. A reload applies what is in them; other \
+         names, or another order, wait for a restart.\n\n\
+         ```toml\n[[pool]]\nname = \"api\"\nmatch = \"/api/*\"\nroot = \"api/public\"\nworkers = 2\n\n\
+         [pool.php]\nmemory_limit = \"512M\"\n\n[pool.limits]\nqueue_max = 64\n```\n\n\
+         {TABLE}",
+        pool::KEY,
+        pool::TABLES_MAX
+    );
+    rows(&mut page, &pool::FIELDS);
+    let own: Vec<String> = pool::OWN.iter().map(|key| format!("`{key}`")).collect();
+    let lost: Vec<String> = pool::OF_APPLICATION.iter().map(|key| format!("`{key}`")).collect();
+    let _ = write!(
+        page,
+        "\nFurther keys are these settings, which hold as they stand outside of the tables where a pool does not say \
+         otherwise: {}.\n\nWith a `root` of its own a pool does not take over {}: they are about another application.\n",
+        own.join(", "),
+        lost.join(", ")
+    );
     page
 }
 

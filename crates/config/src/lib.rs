@@ -29,9 +29,10 @@ pub use schema::listener::{Listener, Place, Protocol, Role};
 pub use schema::location::{ErrorPage, Fallback, Location, Redirect};
 pub use schema::log_target::LogTarget;
 pub use schema::notation::duration;
+pub use schema::pool::{DEFAULT_POOL, pools_need_restart};
 pub use schema::settings::{
     AccessLogFormat, ClientCertificates, Compat, EarlyHints, FastCgi, Insight, Limits, LogFormat,
-    LogLevel, Otlp, Profile, Settings, Timeouts, Tls, TlsVersion, TraceFrom, Workers,
+    LogLevel, Otlp, Pool, Profile, Settings, Timeouts, Tls, TlsVersion, TraceFrom, Workers,
 };
 pub use schema::table::needs_restart;
 pub use schema::upstream::Upstream;

@@ -1,6 +1,6 @@
 //! What can be set. Reading order: [`table`], [`setting`] (what a row of it holds, what is allowed), [`settings`]
 //! (what comes out), [`address`] and [`listener`] (the entries of `listen`), `compression` (how answers are packed), `console` (the tables `[[console]]`),
-//! `location` (the tables `[[location]]`), `log_target` (where logs go), `notation` (sizes, times, addresses), `finish` (what only
+//! `location` (the tables `[[location]]`), `log_target` (where logs go), `pool` (the tables `[[pool]]`), `notation` (sizes, times, addresses), `finish` (what only
 //! the machine knows), [`names`] (what was meant by a mistyped one).
 
 pub mod address;
@@ -13,6 +13,7 @@ pub(crate) mod location;
 pub(crate) mod log_target;
 pub mod names;
 pub(crate) mod notation;
+pub(crate) mod pool;
 pub mod setting;
 pub mod settings;
 pub mod table;

@@ -5,6 +5,7 @@ mod consoles;
 mod file;
 mod lay;
 mod locations;
+mod pools;
 mod tables;
 mod typed;
 
@@ -19,6 +20,7 @@ use crate::schema::setting::{Kind, Setting, Surroundings};
 use crate::schema::settings::{Blank, Settings};
 use crate::schema::table::SETTINGS;
 use consoles::TypedConsole;
+use pools::TypedPool;
 use typed::{Origin, Typed};
 
 /// The file that is read when none is named.
@@ -41,6 +43,7 @@ struct Collected {
     typed: Vec<Typed>,
     consoles: Vec<TypedConsole>,
     locations: Vec<Location>,
+    pools: Vec<TypedPool>,
     config_file: Option<PathBuf>,
     problems: Vec<Problem>,
 }
@@ -87,12 +90,17 @@ impl Sources {
 
     /// Reads the file, lays the sources over each other, checks everything.
     pub fn resolve(&self) -> Result<Settings, Problems> {
-        let Collected { typed, consoles, locations, config_file, mut problems } = self.collect();
+        let Collected { typed, consoles, locations, pools, config_file, mut problems } =
+            self.collect();
         let mut settings = Settings { locations, config_file, ..Settings::blank() };
         for setting in SETTINGS {
             problems.extend(lay::lay(setting, &typed, &mut settings, &self.surroundings()));
         }
         problems.extend(consoles::resolve(&consoles, &mut settings));
+        // What is wrong outside of them would be said of each of them again.
+        if problems.is_empty() {
+            problems.extend(pools::resolve(&pools, &typed, &mut settings, &self.surroundings()));
+        }
         if problems.is_empty() { Ok(settings) } else { Err(Problems::new(problems)) }
     }
 
@@ -117,7 +125,8 @@ impl Sources {
 
     fn collect(&self) -> Collected {
         let mut problems = Vec::new();
-        let (mut typed, mut consoles, mut locations) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut typed, mut consoles) = (Vec::new(), Vec::new());
+        let (mut locations, mut pools) = (Vec::new(), Vec::new());
         let config_file = self.config_file();
         if let Some(named) = &config_file {
             match std::fs::read_to_string(self.cwd.join(named)) {
@@ -126,6 +135,7 @@ impl Sources {
                     typed.extend(contents.typed);
                     consoles = contents.consoles;
                     locations = contents.locations;
+                    pools = contents.pools;
                 }
                 Err(error) => problems.push(unreadable(named, &error)),
             }
@@ -134,7 +144,7 @@ impl Sources {
         for (setting, value) in &self.flags {
             typed.extend(pieces(setting, value, &Origin::Flag, &self.cwd));
         }
-        Collected { typed, consoles, locations, config_file, problems }
+        Collected { typed, consoles, locations, pools, config_file, problems }
     }
 
     fn config_file(&self) -> Option<PathBuf> {

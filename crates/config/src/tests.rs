@@ -2,6 +2,7 @@
 
 mod changes;
 mod edge;
+mod pools;
 mod workers;
 
 use std::os::unix::ffi::OsStringExt;

@@ -22,7 +22,7 @@ use crate::setup::{StartError, ValidSettings};
 use crate::shared::Shared;
 use crate::tls::Tls;
 use handle::{Control, FrontHandle};
-use samovar_config::{Protocol, Settings};
+use samovar_config::{DEFAULT_POOL, Protocol, Settings};
 use samovar_insight::Intake;
 use samovar_ring::Ring;
 use std::cell::RefCell;
@@ -43,6 +43,17 @@ pub struct Front {
     link: SupervisorLink,
     intake: Option<Intake>,
     threads: (DiskThreads, Packing),
+    control: Arc<Control>,
+    /// Beside the default one.
+    pools: Vec<PoolEnd>,
+}
+
+/// Another pool, before the front runs.
+struct PoolEnd {
+    name: String,
+    ring: Ring,
+    setup: ValidSettings,
+    link: SupervisorLink,
     control: Arc<Control>,
 }
 
@@ -69,26 +80,66 @@ impl Front {
         let control = Arc::new(Control::new(log, kept));
         let handle = FrontHandle(Arc::clone(&control));
         let threads = (DiskThreads::start()?, Packing::start()?);
-        Ok((Front { listeners, tls, ring, setup, link, intake, threads, control }, handle))
+        let pools = Vec::new();
+        Ok((Front { listeners, tls, ring, setup, link, intake, threads, control, pools }, handle))
+    }
+
+    /// Adds a pool for the requests that `settings.pools` of the default one say, in their order: it is answered by `settings`
+    /// and by the workers of `ring`. What the handle switches, probes and counts is this pool's.
+    pub fn add_pool(
+        &mut self,
+        name: &str,
+        ring: Ring,
+        settings: Settings,
+        link: SupervisorLink,
+    ) -> Result<FrontHandle, StartError> {
+        let setup = ValidSettings::new(settings)?;
+        let control = Arc::new(self.control.of_pool());
+        let handle = FrontHandle(Arc::clone(&control));
+        self.pools.push(PoolEnd { name: name.to_owned(), ring, setup, link, control });
+        Ok(handle)
     }
 
     /// Serves until the handle drains it; then returns.
     pub fn run(self) -> io::Result<()> {
-        let Front { listeners, tls, ring, setup, link, intake, threads, control } = self;
+        let Front { listeners, tls, ring, setup, link, intake, threads, control, pools } = self;
         let runtime = runtime()?;
         let exchanges = Rc::new(RefCell::new(Exchanges::new(ring.clone(), link)));
+        let (disk, packing) = threads;
+        let threads = (Rc::new(disk), Rc::new(packing));
         let format = setup.settings.access_log_format;
         let counters = Arc::clone(&control.counters);
         let recorder = Recorder::new(control.log.clone(), format, Arc::clone(&counters), intake);
-        let shared =
-            Shared::new(setup.into_setup(), Rc::clone(&exchanges), recorder, threads, counters);
-        PARKED.set(Some(exchanges));
+        let shared = Rc::new(Shared::new(
+            setup.into_setup(),
+            Rc::clone(&exchanges),
+            recorder,
+            threads,
+            counters,
+        ));
+        let mut rings = vec![ring];
+        let mut controls = vec![Arc::clone(&control)];
+        let mut parked = vec![exchanges];
+        let mut others = Vec::new();
+        for PoolEnd { name, ring, setup, link, control } in pools {
+            let pool = Rc::new(beside(&shared, &ring, setup, link, &control));
+            pool.call(&name);
+            parked.push(Rc::clone(&pool.exchanges));
+            others.push(pool);
+            rings.push(ring);
+            controls.push(control);
+        }
+        if !others.is_empty() {
+            shared.call(DEFAULT_POOL);
+            shared.lead(others);
+        }
+        PARKED.set(parked);
         if let Err(error) = scheduling::give_way_to_workers() {
             tracing::warn!(%error, "the front takes processors from busy workers");
         }
-        let result = runtime.block_on(serve(Rc::new(shared), &ring, (listeners, tls), &control));
+        let result = runtime.block_on(serve(shared, &rings, (listeners, tls), &controls));
         control.is_ready.store(false, Ordering::Release);
-        PARKED.set(None);
+        PARKED.take();
         // Ends all tasks that are left; they unregister from what they share, which they hold themselves.
         runtime.shutdown_timeout(Duration::ZERO);
         control.log.finish();
@@ -106,13 +157,37 @@ fn open_log(settings: &Settings) -> Result<AccessLog, StartError> {
 
 thread_local! {
     /// For the runtime's park hook, which can hold nothing that belongs to a thread.
-    static PARKED: RefCell<Option<SharedExchanges>> = const { RefCell::new(None) };
+    static PARKED: RefCell<Vec<SharedExchanges>> = const { RefCell::new(Vec::new()) };
 }
 
-fn with_exchanges(act: impl FnOnce(&mut Exchanges)) {
-    PARKED.with_borrow(|exchanges| {
-        if let Some(exchanges) = exchanges {
-            act(&mut exchanges.borrow_mut());
+/// Another pool's part, beside that of the default one.
+fn beside(
+    shared: &Shared,
+    ring: &Ring,
+    setup: ValidSettings,
+    link: SupervisorLink,
+    control: &Control,
+) -> Shared {
+    let exchanges = Exchanges::by(&shared.clock, ring.clone(), link);
+    let counters = Arc::clone(&control.counters);
+    let recorder = shared.recorder.beside(Arc::clone(&counters));
+    let threads = (Rc::clone(&shared.disk), Rc::clone(&shared.packing));
+    let exchanges = Rc::new(RefCell::new(exchanges));
+    Shared::new(setup.into_setup(), exchanges, recorder, threads, counters).swept_with(shared)
+}
+
+fn before_park() {
+    PARKED.with_borrow(|all| all.iter().for_each(|one| one.borrow_mut().before_park()));
+}
+
+/// One look at the clock is enough.
+fn after_unpark() {
+    PARKED.with_borrow(|all| {
+        if let Some((first, others)) = all.split_first() {
+            first.borrow_mut().after_unpark();
+            for one in others {
+                one.borrow_mut().stay_awake();
+            }
         }
     });
 }
@@ -122,26 +197,30 @@ fn runtime() -> io::Result<LocalRuntime> {
     Builder::new_current_thread()
         .enable_io()
         .enable_time()
-        .on_thread_park(|| with_exchanges(Exchanges::before_park))
-        .on_thread_unpark(|| with_exchanges(Exchanges::after_unpark))
+        .on_thread_park(before_park)
+        .on_thread_unpark(after_unpark)
         .build_local(LocalOptions::default())
 }
 
 async fn serve(
     shared: Rc<Shared>,
-    ring: &Ring,
+    rings: &[Ring],
     (listeners, tls): (Vec<Bound>, Option<Arc<Tls>>),
-    control: &Control,
+    controls: &[Arc<Control>],
 ) -> io::Result<()> {
-    let bell = bell::register(ring)?;
+    let [control, ..] = controls else { return Ok(()) };
     let connections = Rc::new(Connections::default());
     let essentials = Rc::new(Essentials::default());
-    essentials.spawn(sweep::answer_bell(Rc::clone(&shared), bell));
+    let pools: Vec<_> = std::iter::once(&shared).chain(shared.others()).cloned().collect();
+    for (pool, ring) in pools.into_iter().zip(rings) {
+        let bell = bell::register(ring)?;
+        essentials.spawn(sweep::answer_bell(Rc::clone(&pool), bell));
+        essentials.spawn(sweep::guard_withheld(pool));
+    }
     essentials.spawn(sweep::sweep(Rc::clone(&shared), Rc::clone(&connections)));
-    essentials.spawn(sweep::guard_withheld(Rc::clone(&shared)));
     let mut accepting = Vec::new();
     while control.is_held() && !control.drains.load(Ordering::Acquire) {
-        control.obey(&shared);
+        obey(&shared, controls);
         control.called.notified().await;
     }
     for Bound { socket, protocol, role, has_proxy_header, .. } in listeners {
@@ -173,11 +252,17 @@ async fn serve(
     }
     control.is_ready.store(true, Ordering::Release);
     tokio::select! {
-        () = live(&shared, &connections, control, accepting) => Ok(()),
+        () = live(&shared, &connections, controls, accepting) => Ok(()),
         () = essentials.broken() => Err(io::Error::other(
             "a part of the front that all requests need has panicked: its message is in the log",
         )),
     }
+}
+
+/// Does what was asked for of any pool.
+fn obey(shared: &Rc<Shared>, controls: &[Arc<Control>]) {
+    let pools = std::iter::once(shared).chain(shared.others());
+    pools.zip(controls).for_each(|(pool, control)| control.obey(pool));
 }
 
 fn no_certificate() -> io::Error {
@@ -188,11 +273,12 @@ fn no_certificate() -> io::Error {
 async fn live(
     shared: &Rc<Shared>,
     connections: &Connections,
-    control: &Control,
+    controls: &[Arc<Control>],
     accepting: Vec<JoinHandle<()>>,
 ) {
+    let [control, ..] = controls else { return };
     while !control.drains.load(Ordering::Acquire) {
-        control.obey(shared);
+        obey(shared, controls);
         control.called.notified().await;
     }
     control.is_ready.store(false, Ordering::Release);

@@ -86,6 +86,15 @@ async fn tell(
         Some(_) => Claims::default(),
         None => forwarded::claims(&setup.settings, ends.peer, &parts.headers),
     };
+    let (shared, setup) = if setup.pools.is_empty() {
+        (shared, setup)
+    } else {
+        let path = Target::of(&parts).path;
+        let script = told.map(|told| &told.script.name[..]);
+        let host = context::host(&claims, &parts).as_bytes();
+        let pool = shared.pool_of(&setup, host, (path, script));
+        (pool, pool.setup())
+    };
     let client = Client {
         peer: &ends.peer_text,
         claimed: claims.address,
@@ -97,6 +106,7 @@ async fn tell(
     let has_trace = client.trace.is_some();
     let context = RequestContext {
         connection,
+        shared,
         ends,
         told,
         setup: &setup,

@@ -2,7 +2,7 @@
 //!
 //! `target` is the path as it came, `path` what it means, `site` decides by the rules, `files` is the file system that
 //! it looks at, `private` the files that are nobody's business, `terms` and
-//! `locations` what holds for some paths besides, `explain` says for people what was decided; `cache` knows what was decided a moment ago. All but
+//! `locations` what holds for some paths besides, `pools` whose request it is, `explain` says for people what was decided; `cache` knows what was decided a moment ago. All but
 //! `files` and `cache` are pure functions. Imports `runtime`.
 
 pub(crate) mod cache;
@@ -10,6 +10,7 @@ pub(crate) mod explain;
 pub(crate) mod files;
 pub(crate) mod locations;
 mod path;
+pub(crate) mod pools;
 pub mod private;
 pub(crate) mod site;
 pub(crate) mod target;

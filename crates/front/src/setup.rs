@@ -6,6 +6,7 @@ use crate::route::cache::RouteCache;
 use crate::route::explain::Explained;
 use crate::route::files::DiskFiles;
 use crate::route::locations::Locations;
+use crate::route::pools::Pools;
 use crate::route::private::Private;
 use crate::route::site::{Elsewhere, Site};
 use crate::route::terms::TermsOfPaths;
@@ -61,19 +62,27 @@ pub enum StartError {
 pub struct ValidSettings {
     pub(crate) settings: Settings,
     site: Site,
+    pools: Pools,
 }
 
 impl ValidSettings {
     /// Looks whether a front could serve by these settings.
     pub fn new(settings: Settings) -> Result<ValidSettings, StartError> {
         let site = site_of(&settings)?;
-        Ok(ValidSettings { settings, site })
+        let pools = Pools::new(&settings, &site.controller);
+        Ok(ValidSettings { settings, site, pools })
     }
 
     pub(crate) fn into_setup(self) -> Setup {
-        let ValidSettings { settings, site } = self;
+        let ValidSettings { settings, site, pools } = self;
         let routes = RouteCache::new(files_of(&site, &settings));
-        Setup { settings, site, routes }
+        Setup { settings, site, routes, pools }
+    }
+
+    /// Whose request that is, for people: the pool's place among those of the settings, its name and its line; `None`: the
+    /// default pool's.
+    pub fn pool_of(&self, host: &str, path: &str) -> Option<(usize, &str, usize)> {
+        self.pools.explain(host.as_bytes(), path.as_bytes())
     }
 
     /// What would be answered, and by which rules, for people.
@@ -89,6 +98,8 @@ pub(crate) struct Setup {
     pub(crate) settings: Settings,
     pub(crate) site: Site,
     pub(crate) routes: RouteCache,
+    /// Whose requests are not this pool's; empty in all but the default one's.
+    pub(crate) pools: Pools,
 }
 
 fn files_of(site: &Site, settings: &Settings) -> DiskFiles {

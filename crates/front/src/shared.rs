@@ -20,7 +20,7 @@ use crate::runtime::trouble::Trouble;
 use crate::setup::Setup;
 use crate::upstream::Upstreams;
 use jiff::Timestamp;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashSet;
 use std::fmt;
 use std::rc::Rc;
@@ -31,6 +31,10 @@ use tokio::sync::Notify;
 const DROPPED_NAMES_MAX: usize = 64;
 
 pub(crate) struct Shared {
+    /// The other pools, if this is the default one and there are any.
+    others: OnceCell<Box<[Rc<Shared>]>>,
+    /// What the pool is called, where there are several.
+    pub(crate) pool: OnceCell<Rc<str>>,
     setup: RefCell<Rc<Setup>>,
     pub(crate) exchanges: SharedExchanges,
     pub(crate) counters: Arc<Counters>,
@@ -50,7 +54,7 @@ pub(crate) struct Shared {
     /// Set once: no new connections, none kept alive.
     pub(crate) draining: Cell<bool>,
     /// There is something to sweep again.
-    pub(crate) sweeper: Notify,
+    pub(crate) sweeper: Rc<Notify>,
     pub(crate) clock: Rc<Clock>,
     /// When this front began.
     pub(crate) started: Timestamp,
@@ -88,25 +92,27 @@ impl Shared {
         setup: Setup,
         exchanges: SharedExchanges,
         recorder: Recorder,
-        (disk, packing): (DiskThreads, Packing),
+        (disk, packing): (Rc<DiskThreads>, Rc<Packing>),
         counters: Arc<Counters>,
     ) -> Shared {
         let clock = Rc::clone(exchanges.borrow().clock());
         Shared {
+            others: OnceCell::new(),
+            pool: OnceCell::new(),
             setup: RefCell::new(Rc::new(setup)),
             exchanges,
             upstreams: Upstreams::new(Arc::clone(&counters)),
             counters,
             recorder: Rc::new(recorder),
-            disk: Rc::new(disk),
-            packing: Rc::new(packing),
+            disk,
+            packing,
             ids: RequestIds::new(),
             traces: Traces::default(),
             lots: Lots::default(),
             tokens: Tokens::default(),
             encoded: RefCell::new(Vec::with_capacity(8 * 1024)),
             draining: Cell::new(false),
-            sweeper: Notify::new(),
+            sweeper: Rc::default(),
             clock,
             started: Timestamp::now(),
             warnings: Warnings::default(),
@@ -126,6 +132,55 @@ impl Shared {
     /// Answers the requests that come after this by another setup.
     pub(crate) fn switch(&self, setup: Setup) {
         self.setup.replace(Rc::new(setup));
+    }
+
+    /// This is the default pool, and these are the others; before anything is served.
+    pub(crate) fn lead(&self, others: Vec<Rc<Shared>>) {
+        let _ = self.others.set(others.into_boxed_slice());
+    }
+
+    /// One that is swept when that one is.
+    pub(crate) fn swept_with(self, other: &Shared) -> Shared {
+        Shared { sweeper: Rc::clone(&other.sweeper), ..self }
+    }
+
+    /// It is called so among others.
+    pub(crate) fn call(&self, name: &str) {
+        let _ = self.pool.set(name.into());
+        self.recorder.call(name);
+    }
+
+    /// The pools beside the default one, which this is.
+    pub(crate) fn others(&self) -> &[Rc<Shared>] {
+        self.others.get().map_or(&[], |others| others)
+    }
+
+    /// The pool of a request by its host (without port), its path and the script that a web server has named. `self` is the default
+    /// one, and `setup` its own.
+    pub(crate) fn pool_of<'a>(
+        self: &'a Rc<Self>,
+        setup: &Setup,
+        host: &[u8],
+        (path, script): (&[u8], Option<&[u8]>),
+    ) -> &'a Rc<Shared> {
+        let at = match script {
+            None => setup.pools.pick(host, path),
+            Some(script) => setup.pools.pick_told(host, path, script),
+        };
+        at.checked_sub(1).and_then(|at| self.others().get(at)).unwrap_or(self)
+    }
+
+    /// Looks at the rings now and then, where the runtime never comes to rest.
+    pub(crate) fn turn_if_due(&self) {
+        self.exchanges.borrow_mut().turn_if_due();
+        for other in self.others() {
+            other.exchanges.borrow_mut().turn_if_due();
+        }
+    }
+
+    /// What the pool is called, for a log; empty where there is one.
+    pub(crate) fn pool_name(&self) -> &str {
+        self.pool.get().map_or("", |name| name)
     }
 
     /// There is something to sweep again after a quiet time.

@@ -118,6 +118,10 @@ impl Aggregate {
             });
             let mut name = std::mem::take(&mut self.name);
             let route = named.unwrap_or_else(|| route_of(&finished, &mut name));
+            // Two pools' `/` are two routes.
+            let of_pool =
+                (!finished.pool.is_empty()).then(|| format!("{}: {route}", finished.pool));
+            let route = of_pool.as_deref().unwrap_or(route);
             let scene = self.witness.as_ref().and_then(|w| w.ended(&finished, route));
             let (finished, entries, scene) = (&finished, &entries[..], scene.as_ref());
             let seen = Seen { finished, route, entries, now, scene };

@@ -165,6 +165,8 @@ pub struct Finished<'a> {
     pub script: &'a str,
     /// The request's id.
     pub id: &'a str,
+    /// Whose workers it was for; empty where there is one pool.
+    pub pool: &'a str,
     /// What the worker has said beside its usage (`report.rs`): hostile bytes.
     pub report: &'a [u8],
 }
@@ -189,6 +191,7 @@ struct Row {
     path: Part,
     script: Part,
     id: Part,
+    pool: Part,
     report: Part,
 }
 
@@ -203,7 +206,7 @@ pub struct Batch {
 /// Rows of a batch at which it is handed on.
 pub(crate) const BATCH_ROWS_MAX: usize = 256;
 /// Bytes of a batch at which it is handed on. One row more may stand beyond: the longest has
-/// four texts of at most [`TEXT_BYTES_MAX`] and a report.
+/// five texts of at most [`TEXT_BYTES_MAX`] and a report.
 pub(crate) const BATCH_BYTES_MAX: usize = 64 * 1024;
 /// What is kept of a path, a script's name, an id.
 pub(crate) const TEXT_BYTES_MAX: usize = 1024;
@@ -217,6 +220,7 @@ impl Batch {
             path: self.text(finished.path),
             script: self.text(finished.script),
             id: self.text(finished.id),
+            pool: self.text(finished.pool),
             report: self.report(finished.report),
         };
         self.rows.push(row);
@@ -266,6 +270,7 @@ impl Batch {
             path: &self.texts[row.path.range()],
             script: &self.texts[row.script.range()],
             id: &self.texts[row.id.range()],
+            pool: &self.texts[row.pool.range()],
             report: &self.reports[row.report.range()],
         })
     }
@@ -296,6 +301,7 @@ mod tests {
                 path: &path,
                 script: &long,
                 id: "",
+                pool: "api",
                 report: b"\x01",
             });
         }
@@ -303,7 +309,7 @@ mod tests {
         assert_eq!(all.len(), 3);
         for (n, one) in all.iter().enumerate() {
             assert_eq!((one.method, one.id, one.report), ("GET", "", &b"\x01"[..]));
-            assert_eq!(one.path, format!("/page/{n}"));
+            assert_eq!((one.path, one.pool), (&*format!("/page/{n}"), "api"));
             assert_eq!(usize::from(one.numbers.status), 200 + n);
             assert_eq!(one.script, "ä".repeat(TEXT_BYTES_MAX / 2));
         }

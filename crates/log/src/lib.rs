@@ -15,6 +15,7 @@
 mod intake;
 mod line;
 mod lines;
+pub mod pool;
 mod queue;
 mod record;
 mod signals;

@@ -27,8 +27,15 @@ const AT_FLOOR: usize = 16;
 pub(crate) const HEADER_BYTES: u64 = 4096;
 
 /// Far from where the kernel places programs, libraries, stacks and the shadows of sanitizers: 32 TiB; and 64 GiB, where a
-/// processor has fewer addresses.
-const BASES: [usize; 2] = [1 << 45, 1 << 36];
+/// processor has fewer addresses. With each how far from one another several regions of a server lie, one for each pool.
+const BASES: [(usize, usize); 2] = [(1 << 45, 1 << 38), (1 << 36, 1 << 32)];
+/// Regions of a server.
+const REGIONS_MAX: usize = 32;
+
+/// The addresses that a region may have, in the order in which they are tried.
+fn bases() -> impl Iterator<Item = usize> {
+    BASES.into_iter().flat_map(|(first, step)| (0..REGIONS_MAX).map(move |at| first + at * step))
+}
 
 const SEALS: SealFlags =
     SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::FUTURE_WRITE).union(SealFlags::SEAL);
@@ -96,8 +103,8 @@ impl Region {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("samovar-published", flags).map_err(io::Error::from)?;
         rustix::fs::ftruncate(&file, all as u64).map_err(io::Error::from)?;
-        let base = BASES.iter().find_map(|base| map(file.as_fd(), *base, all, true).ok());
-        let base = base.ok_or(RegionError::Taken(BASES[0]))?;
+        let base = bases().find_map(|base| map(file.as_fd(), base, all, true).ok());
+        let base = base.ok_or(RegionError::Taken(BASES[0].0))?;
         let region = Region { base, bytes: all, is_writable: true, file };
         for (at, value) in [
             (AT_FLOOR, FIRST_EPOCH),
@@ -127,7 +134,7 @@ impl Region {
             && (word(AT_MAGIC), word(AT_VERSION)) == (MAGIC, VERSION)
             && word(AT_BYTES) == bytes.cast_unsigned();
         let (base, bytes) = (word(AT_BASE) as usize, bytes.cast_unsigned() as usize);
-        if !is_ours || !BASES.contains(&base) {
+        if !is_ours || !bases().any(|known| known == base) {
             return Err(RegionError::Foreign);
         }
         let base = map(file.as_fd(), base, bytes, false).map_err(|error| match error.kind() {

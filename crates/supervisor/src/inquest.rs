@@ -25,6 +25,8 @@ const PERIOD: Duration = Duration::from_secs(10);
 /// A request that has to end.
 #[derive(Debug)]
 pub(crate) struct Case {
+    /// Whose worker it is; empty where there is one pool.
+    pub(crate) pool: String,
     /// Its worker's number, and the same process: the number may be another's by the time that it is told. None: the script
     /// has ended meanwhile, as one does that is told of its client's loss.
     pub(crate) worker: Option<(i32, OwnedFd)>,
@@ -68,6 +70,7 @@ impl Case {
 fn hold(cases: &Receiver<Case>) {
     let (mut lines, mut places) = (Lines::default(), Places::default());
     while let Ok(case) = cases.recv() {
+        let _named = samovar_log::pool::enter(&case.pool);
         let said = lines.pass(Instant::now()).map(|suppressed| {
             let look = |(pid, process): &(i32, _)| (blocked::scene(*pid, process), places.of(*pid));
             let gone = || ("its script has ended meanwhile".to_owned(), String::new());
@@ -83,7 +86,7 @@ fn hold(cases: &Receiver<Case>) {
 }
 
 fn say(case: &Case, scene: &str, place: &str, suppressed: u64) {
-    let Case { worker, overrun, request, id } = case;
+    let Case { worker, overrun, request, id, .. } = case;
     let pid = worker.as_ref().map(|(pid, _)| *pid);
     let limit = overrun.name();
     warn!(

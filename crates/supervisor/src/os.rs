@@ -92,15 +92,15 @@ pub fn monotonic_us() -> u64 {
 }
 
 /// Waits until one of `fds` is readable (or hung up) or the time is over.
-pub(crate) fn poll<const N: usize>(fds: [Option<BorrowedFd<'_>>; N], limit: Duration) -> [bool; N] {
-    let watched = fds.into_iter().flatten();
+pub(crate) fn poll(fds: &[Option<BorrowedFd<'_>>], limit: Duration) -> Vec<bool> {
+    let watched = fds.iter().copied().flatten();
     let mut polled: Vec<_> =
         watched.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
     let limit = Timespec::try_from(limit).ok();
     // An interruption reads as "nothing": the caller loops.
     let ready = rustix::event::poll(&mut polled, limit.as_ref()).unwrap_or(0);
     let mut found = polled.iter().map(|fd| ready > 0 && !fd.revents().is_empty());
-    fds.map(|fd| fd.is_some() && found.next().unwrap_or(false))
+    fds.iter().map(|fd| fd.is_some() && found.next().unwrap_or(false)).collect()
 }
 
 /// A child that has ended, if one has: its process and wait status.

@@ -2,26 +2,29 @@
 //!
 //! Usually there is one generation; a reload has a second one beside it for a while (`reload`).
 
+mod pools;
 mod reload;
 mod tracer;
 
+pub use pools::run;
+
 use crate::consoles::{ConsoleSnapshot, Elsewhere};
-use crate::end::{Ended, Failed};
+use crate::end::Failed;
 use crate::generation::{Coming, Generation, Ground, Readiness};
 use crate::handle::{Command, Handle, Process, Reload};
 use crate::inquest::{Case, Inquest};
 use crate::news::News;
-use crate::os::{self, Signal, Signals};
+use crate::os::{self, Signals};
 use crate::settings::Settings;
 use crate::workers::{Event, Lives, WorkerPlace};
 use samovar_log::Intake;
 use samovar_published::Publishing;
-use samovar_ring::{Death, DesiredState, Overrun, Ring, Run, Supervision, TurnWatch, WORKERS_MAX};
+use samovar_ring::{DesiredState, Overrun, Ring, Run, Supervision, TurnWatch, WORKERS_MAX};
 use samovar_shared::Shared;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 use tracing::warn;
@@ -59,8 +62,8 @@ pub trait Hooks {
     fn child_ended(&mut self, pid: i32, status: i32);
     /// The supervisor has done what was due, which it does ten times a second at least.
     fn turned(&mut self);
-    /// Something became of a worker.
-    fn news(&mut self, news: News);
+    /// Something became of a worker of that pool; the name is empty where there is one pool.
+    fn news(&mut self, pool: &str, news: News);
 }
 
 /// What the first boot has come to.
@@ -77,15 +80,37 @@ pub enum Boot {
 /// A supervisor that has blocked its signals and not started anything.
 pub struct Running {
     signals: Signals,
+    /// The default pool's first.
+    posts: Vec<Post>,
+}
+
+/// What a pool is made of before it runs.
+pub(crate) struct Post {
+    /// Empty: it is the only one.
+    name: String,
     ring: Ring,
     shared: Shared,
     published: Publishing,
     intake: Intake,
     handle: Handle,
     commands: Receiver<Command>,
-    inquest: Inquest,
+    inquest: Arc<Inquest>,
     /// Console workers of the server before this one.
     before: Elsewhere,
+}
+
+impl Post {
+    fn new(
+        name: &str,
+        ring: Ring,
+        (shared, published): (Shared, Publishing),
+        intake: Intake,
+        inquest: Arc<Inquest>,
+    ) -> io::Result<Post> {
+        let (handle, commands) = Handle::new(&ring)?;
+        let (name, before) = (name.to_owned(), Elsewhere::These(Vec::new()));
+        Ok(Post { name, ring, shared, published, intake, handle, commands, inquest, before })
+    }
 }
 
 impl Running {
@@ -94,61 +119,25 @@ impl Running {
     /// processes print.
     pub fn prepare(
         ring: Ring,
-        (shared, published): (Shared, Publishing),
+        memory: (Shared, Publishing),
         intake: Intake,
     ) -> io::Result<Running> {
         let signals = os::block_signals()?;
         os::adopt_orphans();
-        let (handle, commands) = Handle::new(&ring)?;
-        let inquest = Inquest::start()?;
-        let before = Elsewhere::These(Vec::new());
-        Ok(Running { signals, ring, shared, published, intake, handle, commands, inquest, before })
+        let inquest = Arc::new(Inquest::start()?);
+        let posts = vec![Post::new("", ring, memory, intake, inquest)?];
+        Ok(Running { signals, posts })
     }
 
     /// No console worker begins until [`Command::Consoles`] says which ones another server has.
     pub fn hold_consoles(&mut self) {
-        self.before = Elsewhere::All;
+        self.posts[0].before = Elsewhere::All;
     }
 
-    /// What other threads see of it.
+    /// What other threads see of the default pool.
     pub fn handle(&self) -> Handle {
-        self.handle.clone()
+        self.posts[0].handle.clone()
     }
-}
-
-/// Supervises until [`Command::Stop`] has been carried out, or a second signal.
-pub fn run(running: Running, settings: Settings, hooks: &mut impl Hooks) -> Result<Ended, Failed> {
-    let lives = Lives::default();
-    let ground = Ground {
-        ring: running.ring.clone(),
-        shared: running.shared.clone(),
-        published: running.published.clone(),
-        intake: running.intake.clone(),
-        supervision: Supervision::new(running.ring.clone()),
-        lives: lives.clone(),
-        is_stopping: false,
-        refork_reasons: BTreeMap::new(),
-        news: RefCell::default(),
-    };
-    let generation = Generation::new(1, settings, 0, DesiredState::Serve, lives, &ground.intake);
-    let mut supervisor = Supervisor {
-        running,
-        ground,
-        generations: vec![generation],
-        number: 1,
-        gone: Counts::default(),
-        coming: None,
-        awaited: None,
-        attempts: 0,
-        is_ending: false,
-        stop_requests: 0,
-        is_broken: false,
-        turns: TurnWatch::default(),
-        turns_seen: Instant::now(),
-        cores: std::thread::available_parallelism().map_or(1, usize::from),
-        tracer_after: Instant::now(),
-    };
-    supervisor.run(hooks)
 }
 
 /// What generations that have gone leave behind.
@@ -174,8 +163,15 @@ impl Counts {
     }
 }
 
+/// One pool.
 struct Supervisor {
-    running: Running,
+    post: Post,
+    /// By which the next template of a pool that has fallen begins.
+    settings: Settings,
+    /// When that is to be.
+    fallen_until: Option<Instant>,
+    /// What the first boot came to.
+    boot: Option<Boot>,
     ground: Ground,
     /// At most one has [`DesiredState::Serve`], and one [`DesiredState::Hold`].
     generations: Vec<Generation>,
@@ -190,7 +186,6 @@ struct Supervisor {
     attempts: u64,
     /// The front drains, or has done so: nothing new begins.
     is_ending: bool,
-    stop_requests: u32,
     /// The front has ended before its time.
     is_broken: bool,
     /// Who was running when that was looked at last, and when.
@@ -202,34 +197,90 @@ struct Supervisor {
     tracer_after: Instant,
 }
 
+/// After how long a pool is tried again that could not start.
+const FALLEN: Duration = Duration::from_secs(5);
+
 impl Supervisor {
-    fn run(&mut self, hooks: &mut impl Hooks) -> Result<Ended, Failed> {
-        loop {
-            self.turn()?;
-            if self.generations.is_empty() {
-                return Ok(match (self.is_broken, self.stop_requests) {
-                    (true, _) => Ended::Broken,
-                    (false, 0 | 1) => Ended::Drained,
-                    (false, _) => Ended::StoppedNow,
-                });
-            }
-            self.publish();
-            hooks.turned();
-            self.ground.news.get_mut().take().into_iter().for_each(|news| hooks.news(news));
-            self.wait(hooks)?;
-            for generation in &mut self.generations {
-                generation.look_at_models(&self.ground);
-                generation.watch(&self.ground);
-                generation.recycle(&self.ground);
-                generation.scale(&self.ground);
-            }
-            self.look_at_turns();
-            self.look_at_readiness(hooks);
-            self.look_at_awaited();
-            self.look_at_coming();
-            self.look_at_tracer();
-            self.tell_all(&Event::Tick);
+    fn new(post: Post, settings: Settings) -> Supervisor {
+        let lives = Lives::default();
+        let ground = Ground {
+            ring: post.ring.clone(),
+            shared: post.shared.clone(),
+            published: post.published.clone(),
+            intake: post.intake.clone(),
+            supervision: Supervision::new(post.ring.clone()),
+            lives: lives.clone(),
+            is_stopping: false,
+            refork_reasons: BTreeMap::new(),
+            news: RefCell::default(),
+        };
+        let (serve, intake) = (DesiredState::Serve, &ground.intake);
+        let generation = Generation::new(1, settings.clone(), 0, serve, lives, intake);
+        Supervisor {
+            post,
+            settings,
+            fallen_until: None,
+            boot: None,
+            ground,
+            generations: vec![generation],
+            number: 1,
+            gone: Counts::default(),
+            coming: None,
+            awaited: None,
+            attempts: 0,
+            is_ending: false,
+            is_broken: false,
+            turns: TurnWatch::default(),
+            turns_seen: Instant::now(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            tracer_after: Instant::now(),
         }
+    }
+
+    /// Nothing of it is left, and nothing comes.
+    fn is_over(&self, is_first: bool) -> bool {
+        self.generations.is_empty() && (is_first || self.is_ending)
+    }
+
+    /// It cannot start, or go on: what there is of it ends, and it is tried again.
+    fn fall(&mut self, failed: &Failed) {
+        warn!(again = ?FALLEN, "this pool cannot run, its requests are refused; the others go on: {failed}");
+        self.boot = self.boot.or(Some(Boot::Failed));
+        self.fallen_until = Some(Instant::now() + FALLEN);
+        self.give_up(&failed.to_string());
+        let living = self.generations.iter_mut().filter(|g| g.desired != DesiredState::Retire);
+        living.for_each(|generation| generation.give_up(&self.ground));
+    }
+
+    /// Tries it again, when all that was left of it is gone.
+    fn rise(&mut self) {
+        let is_due = self.fallen_until.is_some_and(|until| Instant::now() >= until);
+        if self.is_ending || !is_due || !self.generations.is_empty() {
+            return;
+        }
+        self.fallen_until = None;
+        self.number += 1;
+        let (lives, intake) = (self.ground.lives.clone(), &self.ground.intake);
+        let (settings, serve) = (self.settings.clone(), DesiredState::Serve);
+        let generation = Generation::new(self.number, settings, 0, serve, lives, intake);
+        self.generations.push(generation);
+    }
+
+    /// What is to be looked at whatever has happened.
+    fn look(&mut self) {
+        for generation in &mut self.generations {
+            generation.look_at_models(&self.ground);
+            generation.watch(&self.ground);
+            generation.recycle(&self.ground);
+            generation.scale(&self.ground);
+        }
+        self.look_at_turns();
+        self.look_at_readiness();
+        self.look_at_awaited();
+        self.look_at_coming();
+        self.look_at_tracer();
+        self.rise();
+        self.tell_all(&Event::Tick);
     }
 
     fn turn(&mut self) -> Result<(), Failed> {
@@ -275,7 +326,7 @@ impl Supervisor {
         for (at, generation) in self.generations.iter_mut().enumerate() {
             let others = living.iter().enumerate().filter(|(other, _)| *other != at);
             let theirs: Vec<&(String, usize)> = others.flat_map(|(_, living)| living).collect();
-            let before = &self.running.before;
+            let before = &self.post.before;
             generation.settle_consoles(&|name, number| {
                 let is_same = |their: &&(String, usize)| their.0 == name && their.1 == number;
                 before.has(name, number) || theirs.iter().any(is_same)
@@ -311,58 +362,10 @@ impl Supervisor {
         (0..WORKERS_MAX).filter(|cell| !used[*cell]).collect()
     }
 
-    fn wait(&mut self, hooks: &mut impl Hooks) -> Result<(), Failed> {
-        let mut fds = [None; PLACES_MAX + 2];
-        for (fd, generation) in fds.iter_mut().zip(&self.generations) {
-            *fd = generation.fd();
-        }
-        fds[PLACES_MAX] = Some(self.running.signals.as_fd());
-        fds[PLACES_MAX + 1] = Some(self.running.handle.wake.as_fd());
-        let is_urgent = self.generations.iter().any(Generation::is_urgent);
-        let tick = match (self.coming.is_some(), is_urgent) {
-            (true, _) => TICK_COMING,
-            (false, true) => TICK_URGENT,
-            (false, false) => TICK,
-        };
-        let readable = os::poll(fds, tick);
-        for (at, is_readable) in readable.into_iter().enumerate().take(self.generations.len()) {
-            if is_readable {
-                self.read_template(at)?;
-            }
-        }
-        if readable[PLACES_MAX] {
-            for signal in self.running.signals.take() {
-                match signal {
-                    Signal::Child => self.reap(hooks)?,
-                    Signal::Reopen => hooks.reopen_logs(),
-                    Signal::Reload => hooks.reload_requested(),
-                    Signal::Upgrade => hooks.upgrade_requested(),
-                    Signal::Stop => self.stop_requested(hooks),
-                }
-            }
-        }
-        if readable[PLACES_MAX + 1] {
-            os::silence(&self.running.handle.wake);
-            self.read_commands();
-        }
-        Ok(())
-    }
-
     fn read_template(&mut self, at: usize) -> Result<(), Failed> {
         let generation = &mut self.generations[at];
         let (desired, result) = (generation.desired, generation.read_template(&mut self.ground));
         self.survive(at, desired, result)
-    }
-
-    fn stop_requested(&mut self, hooks: &mut impl Hooks) {
-        self.stop_requests += 1;
-        self.begin_to_end();
-        if self.stop_requests == 1 {
-            hooks.stop_requested();
-        } else {
-            // Somebody is in a hurry: the second signal does not wait for requests.
-            self.stop_now();
-        }
     }
 
     fn stop_now(&mut self) {
@@ -379,7 +382,7 @@ impl Supervisor {
     }
 
     fn read_commands(&mut self) {
-        while let Ok(command) = self.running.commands.try_recv() {
+        while let Ok(command) = self.post.commands.try_recv() {
             match command {
                 Command::Kill { incarnation, reason, run } => {
                     // It may have come to its end by itself, and run something else.
@@ -398,7 +401,7 @@ impl Supervisor {
                     }
                 }
                 Command::Draining => self.begin_to_end(),
-                Command::Consoles(before) => self.running.before = before,
+                Command::Consoles(before) => self.post.before = before,
                 Command::Reload(reload) => self.begin_reload(reload),
                 Command::StopNow => {
                     self.is_broken = true;
@@ -423,37 +426,34 @@ impl Supervisor {
         let worker = process.and_then(|(pid, ..)| Some((pid, os::open_process(pid).ok()?)));
         // After the process is held, which may have been another's meanwhile.
         let worker = worker.filter(|_| self.ground.supervision.is_running(run));
-        self.running.inquest.hand_in(Case { worker, overrun, request, id });
+        self.post.inquest.hand_in(Case {
+            pool: self.post.name.clone(),
+            worker,
+            overrun,
+            request,
+            id,
+        });
     }
 
-    /// Our own children: templates, and orphans of a template that died.
-    fn reap(&mut self, hooks: &mut impl Hooks) -> Result<(), Failed> {
-        // A death and the template's last words may come together: the words first.
+    /// A child has ended: whether it was this pool's.
+    fn reaped(&mut self, pid: i32, status: i32) -> (bool, Result<(), Failed>) {
+        let mut is_known = false;
         for at in 0..self.generations.len() {
-            self.read_template(at)?;
-        }
-        while let Some((pid, status)) = os::reap() {
-            let mut is_known = false;
-            for at in 0..self.generations.len() {
-                let generation = &mut self.generations[at];
-                let (desired, result) =
-                    (generation.desired, generation.reaped(pid, status, &mut self.ground));
-                is_known |= !matches!(result, Ok(false));
-                self.survive(at, desired, result.map(|_| ()))?;
-            }
-            if !is_known {
-                hooks.child_ended(pid, status);
-                // Perhaps a worker whose `forked` waits to be looked at.
-                let death = Death::from_status(status);
-                self.tell_all(&Event::WorkerDied { pid, death, served: false });
+            let generation = &mut self.generations[at];
+            let (desired, result) =
+                (generation.desired, generation.reaped(pid, status, &mut self.ground));
+            is_known |= !matches!(result, Ok(false));
+            let survived = self.survive(at, desired, result.map(|_| ()));
+            if survived.is_err() {
+                return (is_known, survived);
             }
         }
-        Ok(())
+        (is_known, Ok(()))
     }
 
     fn publish(&self) {
         let counts = self.generations.iter().fold(self.gone, Counts::with);
-        let mut snapshot = self.running.handle.snapshot();
+        let mut snapshot = self.post.handle.snapshot();
         snapshot.processes.clear();
         for generation in &self.generations {
             let process = |place: &WorkerPlace| {
@@ -501,11 +501,13 @@ impl Supervisor {
             snapshot.linking.clone_from(&generation.linking);
             snapshot.findings.clone_from(&generation.findings);
             snapshot.scale = generation.scale_lines();
+        } else if self.fallen_until.is_some() {
+            (snapshot.generation, snapshot.boot_failed) = (0, true);
         }
     }
 
     /// The first generation is ready when its workers wait, or have had their time.
-    fn look_at_readiness(&mut self, hooks: &mut impl Hooks) {
+    fn look_at_readiness(&mut self) {
         let Some(generation) = self.serving() else { return };
         if generation.ready != Readiness::TemplateReady {
             return;
@@ -523,9 +525,7 @@ impl Supervisor {
                 Some(generation) if generation.boot_failed => Boot::Failed,
                 _ => Boot::Up,
             };
-            // Who is told so asks for more at once.
-            self.publish();
-            hooks.ready(boot);
+            self.boot = self.boot.or(Some(boot));
         }
     }
 }

@@ -44,6 +44,20 @@ pub struct Tracer {
 }
 
 impl Settings {
+    /// Those of a pool beside the default one: nobody takes down its call graphs, or hears what its boots load.
+    #[must_use]
+    pub fn of_other_pool(mut self, name: &str) -> Settings {
+        (self.tracer, self.command.graphs, self.command.loads) = (None, None, None);
+        self.of_pool(name)
+    }
+
+    /// Those of a pool that is called so in logs.
+    #[must_use]
+    pub fn of_pool(mut self, name: &str) -> Settings {
+        name.clone_into(&mut self.command.options.pool);
+        self
+    }
+
     /// Those of the template that takes down call graphs beside this one.
     pub(crate) fn of_tracer(&self) -> Option<Settings> {
         let Tracer { workers, graphs } = self.tracer.clone()?;

@@ -30,7 +30,7 @@ pub use figures::{Figures, ROUTES_MAX, RouteLine, WAITS_MAX, WaitLine};
 pub use profile::{Against, ProfileAnswer, ProfileQuestion, ProfileSide};
 pub use shared::{SharedBreaker, SharedCache, SharedObject, SharedStatus};
 pub use status::{
-    ConsoleStatus, FrontStatus, GrowthStatus, ImageFinding, ImageStatus, LinkingStatus,
+    ConsoleStatus, FrontStatus, GrowthStatus, ImageFinding, ImageStatus, LinkingStatus, PoolStatus,
     ProfileStatus, SavingStatus, ScalingStatus, Status, WorkerStatus,
 };
 pub use upgrade::{UpgradeAnswer, UpgradeOptions};
@@ -82,6 +82,8 @@ pub struct ReloadOptions {
     pub force: bool,
     /// Instead of `reload_probe`.
     pub probe: Option<String>,
+    /// This pool alone.
+    pub pool: Option<String>,
 }
 
 impl fmt::Display for Request {
@@ -94,10 +96,13 @@ impl fmt::Display for Request {
             Request::Profile(question) => write!(to, "profile {}", line(question)),
             Request::Calls(question) => write!(to, "calls {}", line(question)),
             Request::Upgrade(options) => write!(to, "upgrade {}", line(options)),
-            Request::Reload(ReloadOptions { force, probe }) => {
+            Request::Reload(ReloadOptions { force, probe, pool }) => {
                 to.write_str("reload")?;
                 if *force {
                     to.write_str(" force")?;
+                }
+                if let Some(name) = pool {
+                    write!(to, " pool={name}")?;
                 }
                 probe.as_ref().map_or(Ok(()), |target| write!(to, " probe={target}"))
             }
@@ -135,6 +140,7 @@ impl ReloadOptions {
                 Some(("probe", target)) if target.starts_with('/') => {
                     options.probe = Some(target.to_owned());
                 }
+                Some(("pool", name)) if !name.is_empty() => options.pool = Some(name.to_owned()),
                 _ => return Err(Misunderstood::ReloadOptions),
             }
         }
@@ -152,7 +158,22 @@ pub struct ReloadAnswer {
     pub milliseconds: u64,
     /// Keys of settings that have changed and only a restart can change.
     pub needs_restart: Vec<String>,
-    /// Why there is no new generation.
+    /// Why there is no new generation; of several pools: of those that have failed.
+    pub error: Option<String>,
+    /// What came of each pool that was to be reloaded; empty where the server has one pool.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<PoolReloaded>,
+}
+
+/// What came of one pool's reload.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PoolReloaded {
+    /// Its name.
+    pub name: String,
+    /// The one that serves now; 0: there is no new one.
+    pub generation: u64,
+    /// Why there is none.
     pub error: Option<String>,
 }
 
@@ -205,7 +226,10 @@ mod tests {
         for force in [false, true] {
             for probe in [None, Some("/"), Some("/health?full=1")] {
                 let probe = probe.map(str::to_owned);
-                requests.push(Request::Reload(ReloadOptions { force, probe }));
+                for pool in [None, Some("api".to_owned())] {
+                    let probe = probe.clone();
+                    requests.push(Request::Reload(ReloadOptions { force, probe, pool }));
+                }
             }
         }
         for request in requests {
@@ -215,7 +239,7 @@ mod tests {
 
     #[test]
     fn what_is_no_request() {
-        for options in ["loudly", "probe=health", "probe", "force=1"] {
+        for options in ["loudly", "probe=health", "probe", "force=1", "pool", "pool="] {
             let line = format!("reload {options}");
             assert_eq!(line.parse::<Request>(), Err(Misunderstood::ReloadOptions), "{line}");
         }

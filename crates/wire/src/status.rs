@@ -65,6 +65,50 @@ pub struct Status {
     pub workers: Vec<WorkerStatus>,
     /// The processes of `[[console]]`, and places where one is to be.
     pub consoles: Vec<ConsoleStatus>,
+    /// The default pool and the others; empty where there is one. The front's figures above are of all of them, those of
+    /// the application are the default pool's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<PoolStatus>,
+}
+
+/// One pool of several.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PoolStatus {
+    /// As the settings call it; `default`.
+    pub name: String,
+    /// Counts the applications that have served; 0: none does.
+    pub generation: u64,
+    /// Another generation boots beside the one that serves.
+    pub reloading: bool,
+    /// The application could not be booted, or the pool not be started.
+    pub failed: bool,
+    /// How the application is booted ahead; empty: not, or not yet.
+    pub image: String,
+    /// Workers that wait for a request or run one.
+    pub workers: u64,
+    /// Those of them that run one.
+    pub busy: u64,
+    /// Requests that wait for a worker.
+    pub queue_depth: u64,
+    /// Requests without a complete answer.
+    pub in_flight: u64,
+    /// Requests whose head was parsed.
+    pub requests_total: u64,
+    /// Answers with a status of 500 or above.
+    pub responses_5xx_total: u64,
+    /// Requests that found no worker in time.
+    pub rejected_total: u64,
+    /// Of these, how many for which reason.
+    pub rejected_reasons: BTreeMap<String, u64>,
+    /// Requests without an answer in time.
+    pub timeouts_total: u64,
+    /// Requests run again because a worker died.
+    pub retries_total: u64,
+    /// Workers replaced after a death.
+    pub worker_restarts_total: u64,
+    /// Workers that had done enough, and were replaced.
+    pub workers_recycled_total: u64,
 }
 
 /// What makes resident workers grow.
@@ -295,6 +339,9 @@ pub struct ScalingStatus {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkerStatus {
+    /// Whose worker it is; empty where there is one pool.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub pool: String,
     /// Its process.
     pub pid: i32,
     /// Its place among the workers, which its successor has after it.

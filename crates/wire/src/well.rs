@@ -46,6 +46,18 @@ pub fn troubles(status: &Status) -> Vec<Trouble> {
         let are = if waiting == 1 { "request waits" } else { "requests wait" };
         more(About::Workers, format!("{waiting} {are} for a worker"));
     }
+    for pool in &status.pools {
+        let name = &pool.name;
+        if pool.failed && pool.generation == 0 {
+            more(About::Readiness, format!("pool {name} does not start"));
+        } else if pool.failed {
+            more(About::Image, format!("the application of pool {name} does not boot"));
+        }
+        if pool.queue_depth > 0 && pool.workers <= pool.busy && status.in_state("idle") > 0 {
+            let waiting = pool.queue_depth;
+            more(About::Workers, format!("{waiting} wait for a worker of pool {name}"));
+        }
+    }
     let sharing = status.image.as_ref().map_or("", |image| image.mode.as_str());
     if matches!(sharing, "worker" | "script") {
         more(About::Image, "the booted application is not shared by the workers".to_owned());

@@ -1,13 +1,16 @@
 //! PHP's messages → standard error, one line each, with the request they belong to.
 
 use crate::os;
-use samovar_log::{Format, Line, Process};
+use samovar_log::{Detail, Format, Line, Process};
 use std::io;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 static SILENT: AtomicBool = AtomicBool::new(false);
 static JSON: AtomicBool = AtomicBool::new(false);
+/// Set once, before anything is forked.
+static POOL: OnceLock<(&str, Detail)> = OnceLock::new();
 
 /// How long a full pipe is waited for: by then the server is gone, or stopped.
 const ROOM_LIMIT: Duration = Duration::from_secs(1);
@@ -21,6 +24,13 @@ const TOO_LONG: &str = r#"{"context":"too long"}"#;
 /// Has lines written as JSON objects, or as text again.
 pub(crate) fn use_json(json: bool) {
     JSON.store(json, Ordering::Relaxed);
+}
+
+/// Has lines name the pool; empty: there is one.
+pub(crate) fn name(pool: &str) {
+    if !pool.is_empty() {
+        let _only_once = POOL.set(("pool", Detail::Quoted(pool.to_owned())));
+    }
 }
 
 /// Has this process write no lines any more.
@@ -50,7 +60,8 @@ fn put(level: Option<&str>, message: &str, context: &str, request_id: &str) {
     let format = if JSON.load(Ordering::Relaxed) { Format::Json } else { Format::Text };
     let process = Some(Process { pid: std::process::id(), request_id });
     let at = SystemTime::now();
-    let line = Line { at, level, target: "php", process, message, details: &[], context };
+    let details = POOL.get().map_or(&[][..], std::slice::from_ref);
+    let line = Line { at, level, target: "php", process, message, details, context };
     write_all(line.render(format).as_bytes());
 }
 

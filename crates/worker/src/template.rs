@@ -38,6 +38,7 @@ pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>
     let Inherited { channel, parent, ring, bell, shared, published, publishing, .. } = inherited;
     let (traces, loads, options) = (inherited.traces, inherited.loads, inherited.options);
     log::use_json(options.json_log);
+    log::name(&options.pool);
     os::die_with_parent(parent);
     os::close_on_exec(&channel);
     let kept = [&ring, &bell, &shared, &published, &publishing];

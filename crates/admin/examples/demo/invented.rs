@@ -262,7 +262,15 @@ fn request(dice: &mut Dice, n: u64, at: u64, batch: &mut Batch) {
         ..Numbers::default()
     };
     let id = format!("{n:016x}");
-    batch.put(&Finished { numbers, method: "GET", path, script, id: &id, report: &report });
+    batch.put(&Finished {
+        numbers,
+        method: "GET",
+        path,
+        script,
+        id: &id,
+        pool: "",
+        report: &report,
+    });
 }
 
 /// What its workers were seen at, of the generation before the last reload and of the one behind it: (stack, the outermost

@@ -40,6 +40,14 @@ pub(super) fn command() -> Command {
                 .after_help(help::RELOAD)
                 .arg(control_argument())
                 .arg(
+                    Arg::new("pool")
+                        .long("pool")
+                        .value_name("NAME")
+                        .overrides_with("pool")
+                        .value_parser(pool)
+                        .help("This pool alone; `default` is that of the settings outside of [[pool]]"),
+                )
+                .arg(
                     Arg::new("probe")
                         .long("probe")
                         .value_name("TARGET")
@@ -150,6 +158,16 @@ fn with_settings(command: Command) -> Command {
 fn json_argument() -> Arg {
     let argument = Arg::new("json").long("json").action(ArgAction::SetTrue);
     argument.overrides_with("json").help("Answer in JSON")
+}
+
+/// As a `[[pool]]` is called.
+fn pool(text: &str) -> Result<String, String> {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if !text.is_empty() && text.bytes().all(is_allowed) {
+        Ok(text.to_owned())
+    } else {
+        Err("a pool's name has letters, digits, `-`, `_` and `.`".to_owned())
+    }
 }
 
 /// As the setting `reload_probe` takes it.

@@ -77,11 +77,11 @@ fn status_reload_and_stop() {
     );
     check(
         "samovar reload --control /a",
-        "Reload { control: Some(\"/a\"), options: ReloadOptions { force: false, probe: None } }",
+        "Reload { control: Some(\"/a\"), options: ReloadOptions { force: false, probe: None, pool: None } }",
     );
     check(
         "samovar reload --force --probe /x --probe /health?a=b --force",
-        "Reload { control: None, options: ReloadOptions { force: true, probe: Some(\"/health?a=b\") } }",
+        "Reload { control: None, options: ReloadOptions { force: true, probe: Some(\"/health?a=b\"), pool: None } }",
     );
     check("samovar stop", "Stop { control: None }");
     check("samovar stop --control=/a --control=/b", "Stop { control: Some(\"/b\") }");

@@ -9,7 +9,7 @@ use crate::serve::{operators, ways};
 use crate::{binary, publish, rights, terminal};
 use anyhow::Result;
 use rustix::fs::{Access, access};
-use samovar_config::{Listen, Listener, Place, Problems, Settings, Sources};
+use samovar_config::{Listen, Listener, Place, Pool, Problems, Settings, Sources};
 use samovar_front::{Bound, Tls, ValidSettings, listeners};
 use samovar_insight::export::otlp::Exporter;
 use samovar_profile::Pusher;
@@ -155,6 +155,7 @@ fn look(settings: &Settings, found: &mut Report) {
         found.take("locations", usable.map(|_| format!("{count} can be used")));
     }
     look_at_worker(settings, found);
+    settings.pools.iter().for_each(|pool| look_at_pool(pool, found));
     for obstacle in rights::obstacles(settings, None) {
         found.add(Level::Error, "files", format!("this user {obstacle}"));
     }
@@ -248,6 +249,32 @@ fn look_at_worker(settings: &Settings, found: &mut Report) {
         Ok(format!("`{}` has PHP {version}", file.display()))
     });
     found.take("worker", worker);
+}
+
+/// What a pool has for itself.
+fn look_at_pool(pool: &Pool, found: &mut Report) {
+    let mut own = Report::default();
+    look_at_root(&pool.settings, &mut own);
+    let usable = ValidSettings::new(pool.settings.clone()).map_err(anyhow::Error::new);
+    if let Err(error) = usable {
+        own.add(Level::Error, "root", format!("{error:#}"));
+    }
+    look_at_worker(&pool.settings, &mut own);
+    let matches: Vec<String> =
+        pool.hosts.iter().chain(&pool.paths).map(|text| format!("`{text}`")).collect();
+    let name = &pool.name;
+    found.add(Level::Ok, "pool", format!("`{name}` has the requests of {}", matches.join(", ")));
+    for Finding { level, text, hint, .. } in own.findings {
+        found.findings.push(Finding {
+            level,
+            about: "pool",
+            text: format!("`{name}`: {text}"),
+            hint,
+        });
+    }
+    for obstacle in rights::obstacles(&pool.settings, None) {
+        found.add(Level::Error, "pool", format!("`{name}`: this user {obstacle}"));
+    }
 }
 
 fn look_at_root(settings: &Settings, found: &mut Report) {

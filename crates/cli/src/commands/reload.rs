@@ -3,7 +3,7 @@
 use crate::control::client::{self, printable};
 use crate::terminal;
 use anyhow::{Result, bail};
-use samovar_wire::{ReloadAnswer, ReloadOptions, Request};
+use samovar_wire::{PoolReloaded, ReloadAnswer, ReloadOptions, Request};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,8 +27,10 @@ pub(crate) fn run(control: Option<PathBuf>, options: ReloadOptions) -> Result<()
     }
     let line = client::ask(&path, &Request::Reload(options), RELOAD_LIMIT)?;
     let answer: ReloadAnswer = client::understand(&line)?;
+    let seconds = Duration::from_millis(answer.milliseconds).as_secs_f64();
+    let serving = serving(&answer.pools, seconds);
     if let Some(why) = answer.error {
-        bail!("the old generation goes on: {}", printable(&why));
+        bail!("the old generation goes on: {}{}", printable(&why), serving.trim_end());
     }
     for key in answer.needs_restart {
         let key = printable(&key);
@@ -36,6 +38,18 @@ pub(crate) fn run(control: Option<PathBuf>, options: ReloadOptions) -> Result<()
             "`{key}` has changed; that takes effect when the server is restarted\n"
         ))?;
     }
-    let seconds = Duration::from_millis(answer.milliseconds).as_secs_f64();
+    if !answer.pools.is_empty() {
+        return terminal::print(serving.trim_start());
+    }
     terminal::print(&format!("generation {} serves, after {seconds:.2} s\n", answer.generation))
+}
+
+/// A line for each of several pools whose new generation serves.
+fn serving(pools: &[PoolReloaded], seconds: f64) -> String {
+    let line = |pool: &PoolReloaded| {
+        let (name, generation) = (printable(&pool.name), pool.generation);
+        format!("\npool {name}: generation {generation} serves, after {seconds:.2} s")
+    };
+    let lines: String = pools.iter().filter(|pool| pool.error.is_none()).map(line).collect();
+    lines + "\n"
 }

@@ -3,7 +3,7 @@
 
 use crate::terminal;
 use anyhow::{Result, anyhow};
-use samovar_config::Settings;
+use samovar_config::{DEFAULT_POOL, Pool, Settings};
 use samovar_front::{Explained, ValidSettings};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -27,6 +27,8 @@ struct Rule<'a> {
 struct Report<'a> {
     host: &'a str,
     path: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pool: Option<&'a str>,
     tables: &'a [usize],
     rules: Vec<Rule<'a>>,
     status: Option<u16>,
@@ -42,9 +44,17 @@ pub(crate) fn run(settings: &Settings, asked: &RoutesOptions) -> Result<()> {
         )
     })?;
     let host = host.or(settings.server_name.as_deref()).unwrap_or("localhost");
-    let explained = ValidSettings::new(settings.clone())?.explain(host, path);
-    let text =
-        if asked.json { json(host, &explained) } else { text(settings, host, path, &explained) };
+    let all = ValidSettings::new(settings.clone())?;
+    let own = all.pool_of(host, path).and_then(|(at, ..)| settings.pools.get(at));
+    let explained = match own {
+        Some(pool) => ValidSettings::new(pool.settings.clone())?.explain(host, path),
+        None => all.explain(host, path),
+    };
+    let text = if asked.json {
+        json(settings, own, host, &explained)
+    } else {
+        text(settings, own, host, path, &explained)
+    };
     terminal::print(&text)
 }
 
@@ -64,11 +74,18 @@ fn parts(url: &str) -> Option<(Option<&str>, &str)> {
     (!host.is_empty()).then_some((Some(host), path))
 }
 
-fn json(host: &str, explained: &Explained) -> String {
+/// What the pool is called; `None`: there is one.
+fn name<'a>(settings: &Settings, pool: Option<&'a Pool>) -> Option<&'a str> {
+    let is_one = settings.pools.is_empty();
+    (!is_one).then(|| pool.map_or(DEFAULT_POOL, |pool| &pool.name))
+}
+
+fn json(settings: &Settings, pool: Option<&Pool>, host: &str, explained: &Explained) -> String {
     let rules = explained.rules.iter().map(|(line, says)| Rule { line: *line, says }).collect();
     let report = Report {
         host,
         path: explained.path.as_deref(),
+        pool: name(settings, pool),
         tables: &explained.tables,
         rules,
         status: explained.status,
@@ -77,7 +94,13 @@ fn json(host: &str, explained: &Explained) -> String {
     serde_json::to_string(&report).unwrap_or_default() + "\n"
 }
 
-fn text(settings: &Settings, host: &str, path: &str, explained: &Explained) -> String {
+fn text(
+    settings: &Settings,
+    pool: Option<&Pool>,
+    host: &str,
+    path: &str,
+    explained: &Explained,
+) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
     let _ = writeln!(out, "host     {}", host.escape_debug());
@@ -87,6 +110,10 @@ fn text(settings: &Settings, host: &str, path: &str, explained: &Explained) -> S
     }
     let file = settings.config_file.as_ref().map(|file| file.display().to_string());
     let file = file.unwrap_or_default();
+    if let Some(name) = name(settings, pool) {
+        let line = pool.map(|pool| format!(" ({file}:{})", pool.line)).unwrap_or_default();
+        let _ = writeln!(out, "pool     {name}{line}");
+    }
     for line in &explained.tables {
         let _ = writeln!(out, "fits     {file}:{line}");
     }

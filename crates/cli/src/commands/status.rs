@@ -4,8 +4,8 @@ use crate::control::client::{self, printable};
 use crate::terminal;
 use anyhow::Result;
 use samovar_wire::{
-    ConsoleStatus, ImageStatus, LinkingStatus, Request, SavingStatus, ScalingStatus, SharedBreaker,
-    SharedStatus, Status, WorkerStatus, dear, troubles,
+    ConsoleStatus, ImageStatus, LinkingStatus, PoolStatus, Request, SavingStatus, ScalingStatus,
+    SharedBreaker, SharedStatus, Status, WorkerStatus, dear, troubles,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -90,6 +90,7 @@ fn render(status: &Status) -> String {
     if let Some(advice) = s.image.as_ref().and_then(dear) {
         let _ = writeln!(out, "  booting ahead saves little: {advice}");
     }
+    render_pools(&s.pools, &mut out);
     for scaling in &s.scaling {
         let _ = writeln!(out, "{}", scaling_line(scaling));
     }
@@ -101,6 +102,31 @@ fn render(status: &Status) -> String {
         render_shared(&s.shared, &mut out);
     }
     out
+}
+
+/// A line for each, where there are several.
+fn render_pools(pools: &[PoolStatus], out: &mut String) {
+    for pool in pools {
+        let state = match (pool.generation, pool.failed, pool.reloading) {
+            (0, true, _) => "does not start".to_owned(),
+            (0, false, _) => "starts".to_owned(),
+            (number, _, true) => format!("generation {number}, and reloading"),
+            (number, true, _) => format!("generation {number}, the boot failed"),
+            (number, ..) => format!("generation {number}"),
+        };
+        let _ = writeln!(
+            out,
+            "pool {}: {state}  workers {} ({} busy)  requests {}  queued {}  5xx {}  rejected {}  restarts {}",
+            pool.name,
+            pool.workers,
+            pool.busy,
+            pool.requests_total,
+            pool.queue_depth,
+            pool.responses_5xx_total,
+            pool.rejected_total,
+            pool.worker_restarts_total
+        );
+    }
 }
 
 /// `workers 12 of 2 to 256: requests wait, and the workers do too (queued 3, 0.4 of 2 cores wanted)`.
@@ -162,28 +188,32 @@ fn render_workers(status: &Status, out: &mut String) {
     let are_several = status.workers.iter().any(|w| w.generation != status.generation);
     let generation =
         |text: String| if are_several { format!("  {text:>10}") } else { String::new() };
+    let pool =
+        |name: &str| if status.pools.is_empty() { String::new() } else { format!("  {name}") };
     let _ = writeln!(
         out,
-        "\n{:>8}  {:<9} {:<10} {:>10} {:>9} {:>8}{}",
+        "\n{:>8}  {:<9} {:<10} {:>10} {:>9} {:>8}{}{}",
         "PID",
         "STATE",
         "MODEL",
         "REQUESTS",
         "RSS",
         "AGE",
-        generation("GENERATION".to_owned())
+        generation("GENERATION".to_owned()),
+        pool("POOL")
     );
     for w in &status.workers {
         let _ = writeln!(
             out,
-            "{:>8}  {:<9} {:<10} {:>10} {:>6} MB {:>8}{}",
+            "{:>8}  {:<9} {:<10} {:>10} {:>6} MB {:>8}{}{}",
             w.pid,
             w.state,
             w.model,
             w.requests,
             w.rss_bytes / 1_000_000,
             age(w.age_seconds),
-            generation(w.generation.to_string())
+            generation(w.generation.to_string()),
+            pool(&w.pool)
         );
     }
 }
@@ -336,6 +366,7 @@ mod tests {
     #[test]
     fn cpu_is_said_of_each_model_that_has_worked() {
         let worker = |model: &str, requests, cpu_seconds| WorkerStatus {
+            pool: String::new(),
             cell: 0,
             pid: 1,
             state: "idle".to_owned(),

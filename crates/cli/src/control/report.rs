@@ -3,7 +3,9 @@
 use crate::graphs::Graphs;
 use crate::handover::predecessor::Predecessor;
 use crate::logging::Logs;
+use crate::pools::Pools;
 use crate::sampling::Sampling;
+use samovar_config::DEFAULT_POOL;
 use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Shed, Trouble};
 use samovar_insight::{Costs, Insight};
 use samovar_log::Log;
@@ -13,9 +15,9 @@ use samovar_ring::{DesiredState, WorkerState};
 use samovar_shared::Shared;
 use samovar_supervisor::{ConsoleLine, Handle, Image, Linking, Report, ScaleLine};
 use samovar_wire::{
-    ConsoleStatus, Figures, FrontStatus, ImageFinding, ImageStatus, LinkingStatus, ROUTES_MAX,
-    RouteLine, SavingStatus, ScalingStatus, SharedBreaker, SharedCache, SharedObject, SharedStatus,
-    Status, WAITS_MAX, WaitLine, WorkerStatus,
+    ConsoleStatus, Figures, FrontStatus, ImageFinding, ImageStatus, LinkingStatus, PoolStatus,
+    ROUTES_MAX, RouteLine, SavingStatus, ScalingStatus, SharedBreaker, SharedCache, SharedObject,
+    SharedStatus, Status, WAITS_MAX, WaitLine, WorkerStatus,
 };
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -42,13 +44,25 @@ pub(crate) struct StatusSources {
     pub(crate) loads: Loads,
     /// The server that this one has taken over from.
     pub(crate) predecessor: Option<Predecessor>,
+    /// Beside the default one.
+    pub(crate) pools: Pools,
 }
 
 /// How the server is now.
 pub(crate) fn status(sources: &StatusSources) -> Status {
-    let front = sources.front.counters();
+    let own = sources.front.counters();
     let report = sources.supervisor.report();
-    let worker = |w: &samovar_supervisor::WorkerLine| WorkerStatus {
+    let others: Vec<_> = (sources.pools.iter())
+        .map(|pool| (pool.name.as_str(), pool.front.counters(), pool.supervisor.report()))
+        .collect();
+    let front = others.iter().fold(own, |sum, (_, front, _)| sum.with(front));
+    let is_one = others.is_empty();
+    let first = (DEFAULT_POOL, &own, &report);
+    let rest = others.iter().map(|(name, front, report)| (*name, front, report));
+    let all: Vec<_> = std::iter::once(first).chain(rest).collect();
+    let sum = |count: fn(&Report) -> u64| all.iter().map(|(_, _, report)| count(report)).sum();
+    let worker = |name: &str, w: &samovar_supervisor::WorkerLine| WorkerStatus {
+        pool: if is_one { String::new() } else { name.to_owned() },
         pid: w.pid,
         cell: w.cell,
         state: worker_state(w).to_owned(),
@@ -71,13 +85,13 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         draining: !sources.front.is_ready(),
         predecessor_pid: sources.predecessor.as_ref().and_then(Predecessor::pid).unwrap_or(0),
         generation: report.generation,
-        reloading: report.is_reloading,
+        reloading: all.iter().any(|(_, _, report)| report.is_reloading),
         front: front_status(&front),
-        worker_restarts_total: report.restarts,
-        workers_recycled_total: report.recycled,
-        workers_grown_total: report.grown,
-        workers_shrunk_total: report.shrunk,
-        workers_running: report.running,
+        worker_restarts_total: sum(|report| report.restarts),
+        workers_recycled_total: sum(|report| report.recycled),
+        workers_grown_total: sum(|report| report.grown),
+        workers_shrunk_total: sum(|report| report.shrunk),
+        workers_running: sum(|report| report.running),
         scaling: report.scale.iter().map(scaling).collect(),
         log_lines_lost_total: sources.logs.lost(),
         access_log_lines_lost_total: front.log_lines_lost_total,
@@ -87,8 +101,37 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         shared: shared(&sources.shared, &sources.published),
         profile: sources.sampling.as_ref().map(|sampling| sampling.status()),
         growth: sources.loads.growth(),
-        workers: report.workers.iter().map(worker).collect(),
+        workers: (all.iter())
+            .flat_map(|(name, _, report)| report.workers.iter().map(|line| worker(name, line)))
+            .collect(),
         consoles: report.consoles.iter().map(console_status).collect(),
+        pools: all.iter().filter(|_| !is_one).map(|pool| pool_status(*pool)).collect(),
+    }
+}
+
+fn pool_status((name, front, report): (&str, &CountersSnapshot, &Report)) -> PoolStatus {
+    let is_up =
+        |worker: &&samovar_supervisor::WorkerLine| matches!(worker_state(worker), "idle" | "busy");
+    let is_busy = |worker: &&samovar_supervisor::WorkerLine| worker_state(worker) == "busy";
+    let front_status = front_status(front);
+    PoolStatus {
+        name: name.to_owned(),
+        generation: report.generation,
+        reloading: report.is_reloading,
+        failed: report.boot_failed,
+        image: report.image.as_ref().map(|image| image.mode.word().to_owned()).unwrap_or_default(),
+        workers: report.workers.iter().filter(is_up).count() as u64,
+        busy: report.workers.iter().filter(is_busy).count() as u64,
+        queue_depth: front.queue_depth,
+        in_flight: front.in_flight,
+        requests_total: front.requests_total,
+        responses_5xx_total: front.responses_5xx_total,
+        rejected_total: front.rejected_total,
+        rejected_reasons: front_status.rejected_reasons,
+        timeouts_total: front.timeouts_total,
+        retries_total: front.retries_total,
+        worker_restarts_total: report.restarts,
+        workers_recycled_total: report.recycled,
     }
 }
 

@@ -130,6 +130,7 @@ impl Server {
             Ok(Request::Stop) => {
                 self.state.stops();
                 self.sources.supervisor.send(Command::Draining);
+                self.sources.pools.tell(|| Command::Draining);
                 self.sources.front.drain();
                 line_of(&Stopping { stopping: true })
             }
@@ -272,6 +273,8 @@ impl Server {
 
     /// Whether the front has taken over what the last reload brought.
     pub(super) fn has_switched(&self) -> bool {
-        self.sources.front.wait_for_switch(Duration::ZERO)
+        let pools = self.sources.pools.iter().map(|pool| &pool.front);
+        let mut all = std::iter::once(&self.sources.front).chain(pools);
+        all.all(|front| front.wait_for_switch(Duration::ZERO))
     }
 }

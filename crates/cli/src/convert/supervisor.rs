@@ -111,6 +111,7 @@ fn worker_options(settings: &Settings) -> WorkerOptions {
         define: directives(settings),
         sapi_name: settings.sapi_name.clone(),
         server_software: settings.server_software.clone(),
+        pool: String::new(),
         json_log: settings.log_format == LogFormat::Json,
         debug_log: matches!(settings.log_level, LogLevel::Debug | LogLevel::Trace),
     }

@@ -25,6 +25,8 @@ where
     ) -> fmt::Result {
         let mut said = Said::default();
         event.record(&mut said);
+        let pool = samovar_log::pool::current().map(|name| ("pool", Detail::Quoted(name)));
+        said.details.extend(pool);
         let line = Line {
             at: SystemTime::now(),
             level: Some(&event.metadata().level().as_str().to_ascii_lowercase()),

@@ -5,6 +5,7 @@ use super::succession::Beginning;
 use super::ways::SlowLogFile;
 use crate::handover::predecessor::Predecessor;
 use crate::logging::Logs;
+use crate::pools::Pools;
 use crate::reload::Reloader;
 use crate::service::{ServiceState, Watchdog};
 use crate::upgrade::{Endings, Upgrader};
@@ -32,6 +33,8 @@ pub(super) struct Hooks {
     pub(super) state: ServiceState,
     pub(super) insight: Option<Arc<Insight>>,
     pub(super) slow_log: SlowLogFile,
+    /// Beside the default one.
+    pub(super) pools: Pools,
     pub(super) limits: Limits,
     pub(super) watchdog: Watchdog,
 }
@@ -51,6 +54,7 @@ fn begin_reload(reloader: &Reloader, logs: Logs) {
         ReloadAnswer { error: Some(why), .. } => {
             logs.say(&format!("no reload, the old generation goes on: {why}"));
         }
+        ReloadAnswer { pools, .. } if !pools.is_empty() => logs.say("the new generations serve"),
         ReloadAnswer { generation, .. } => logs.say(&format!("generation {generation} serves")),
     });
 }
@@ -87,7 +91,9 @@ impl samovar_supervisor::Hooks for Hooks {
         self.upgrader.turn();
         if self.insight.is_some() && self.limits.is_due(Instant::now()) {
             let lines_lost = self.logs.lost() + self.slow_log.lost();
-            for reached in self.limits.look(&self.front.counters(), lines_lost) {
+            let of_pools = self.pools.iter().map(|pool| pool.front.counters());
+            let all = of_pools.fold(self.front.counters(), |sum, pool| sum.with(&pool));
+            for reached in self.limits.look(&all, lines_lost) {
                 self.note(EventKind::Limit, reached);
             }
         }
@@ -105,11 +111,15 @@ impl samovar_supervisor::Hooks for Hooks {
         self.slow_log.reopen();
     }
 
-    fn news(&mut self, news: News) {
+    fn news(&mut self, pool: &str, news: News) {
+        let of = |text: String| match pool {
+            "" => text,
+            name => format!("pool {name}: {text}"),
+        };
         match news {
-            News::Killed(why) => self.note(EventKind::Kill, why),
-            News::Crashed(how) | News::TemplateEnded(how) => self.note(EventKind::Crash, how),
-            News::Left(why) => self.note(EventKind::Recycle, why.to_owned()),
+            News::Killed(why) => self.note(EventKind::Kill, of(why)),
+            News::Crashed(how) | News::TemplateEnded(how) => self.note(EventKind::Crash, of(how)),
+            News::Left(why) => self.note(EventKind::Recycle, of(why.to_owned())),
         }
     }
 

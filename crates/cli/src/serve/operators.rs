@@ -1,13 +1,16 @@
 //! What operators see: requests are added up, and the admin listener shows it.
 
+mod pools;
+
 use super::listen;
 use super::ways::{self, SlowLogFile, Ways};
 use crate::control::report::{StatusSources, process_cpu_ns, status};
 use crate::handover::predecessor::Predecessor;
 use crate::sampling::Sampling;
 use anyhow::{Context, Result, bail};
+use pools::count;
 use samovar_admin::{Access, Admin, Host};
-use samovar_config::{Listen, Settings};
+use samovar_config::{DEFAULT_POOL, Listen, Settings};
 use samovar_insight::export::exposition::{Exposition, Kind};
 use samovar_insight::pinba::listener::PinbaIn;
 use samovar_insight::store::StoreLimits;
@@ -162,12 +165,17 @@ fn readiness(status: &Status, queue_max: u64) -> Result<(), String> {
     if status.draining {
         return Err("the server drains, or has not begun".to_owned());
     }
-    if !status.workers.iter().any(|worker| takes_requests(&worker.state)) {
+    // Of several pools the default one says it: a broken one beside it must not take the others out of service.
+    let is_default = |pool: &str| matches!(pool, "" | DEFAULT_POOL);
+    let mut workers = status.workers.iter().filter(|worker| is_default(&worker.pool));
+    if !workers.any(|worker| takes_requests(&worker.state)) {
         return Err("no worker has booted yet".to_owned());
     }
     let (share, of) = READY_QUEUE_SHARE;
-    if status.front.queue_depth >= queue_max * share / of {
-        return Err(format!("{} requests wait for a worker", status.front.queue_depth));
+    let own = status.pools.iter().find(|pool| pool.name == DEFAULT_POOL);
+    let queued = own.map_or(status.front.queue_depth, |pool| pool.queue_depth);
+    if queued >= queue_max * share / of {
+        return Err(format!("{queued} requests wait for a worker"));
     }
     Ok(())
 }
@@ -271,11 +279,6 @@ const METRICS: &[ServerMetric] = &[
         count(s.log_lines_lost_total + s.access_log_lines_lost_total)
     }),
 ];
-
-#[allow(clippy::cast_precision_loss)] // Counts beyond 2⁵³ are no server's.
-fn count(number: u64) -> f64 {
-    number as f64
-}
 
 type ObjectMetric = (&'static str, Kind, &'static str, fn(&SharedObject) -> Option<u64>);
 
@@ -421,6 +424,7 @@ fn metrics(status: &Status, page: &mut Exposition) {
     page.sample(&[], count(status.workers.iter().map(|worker| worker.rss_bytes).sum()));
     scaling_metrics(&status.scaling, page);
     shared_metrics(&status.shared, page);
+    pools::metrics(&status.pools, page);
     if let Some(image) = &status.image {
         page.family("samovar_image_bytes", Kind::Gauge, "The booted application's image.");
         page.sample(&[], count(image.bytes));

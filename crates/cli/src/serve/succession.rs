@@ -6,6 +6,7 @@ use crate::control::server::{Server, UpgradeDone};
 use crate::control::socket::Socket;
 use crate::handover::predecessor::{Entry, Predecessor};
 use crate::logging::Logs;
+use crate::pools::Pools;
 use crate::reload::Reloader;
 use crate::service::{ServiceState, Watchdog};
 use crate::upgrade::{Endings, Inventory, Parts, Serving, Upgrader, Wanted};
@@ -35,6 +36,7 @@ pub(super) struct Entrances {
     pub(super) control: Arc<Socket>,
     pub(super) door: Door,
     pub(super) supervisor: Handle,
+    pub(super) pools: Pools,
     pub(super) insight: Option<Arc<Insight>>,
 }
 
@@ -115,6 +117,7 @@ impl Entry for TakingOver {
         self.entrances.front.drain();
         // Nothing of it has answered anybody.
         self.entrances.supervisor.send(Command::StopNow);
+        self.entrances.pools.tell(|| Command::StopNow);
     }
 }
 
@@ -130,7 +133,9 @@ impl Serving for Leaving {
     }
 
     fn boots(&self) -> bool {
-        !self.entrances.supervisor.report().boot_failed
+        let pools = self.entrances.pools.iter().map(|pool| &pool.supervisor);
+        let mut all = std::iter::once(&self.entrances.supervisor).chain(pools);
+        all.all(|supervisor| !supervisor.report().boot_failed)
     }
 
     fn boot_limit(&self) -> Duration {
@@ -144,6 +149,7 @@ impl Serving for Leaving {
             admin.leave();
         }
         self.entrances.supervisor.send(Command::Draining);
+        self.entrances.pools.tell(|| Command::Draining);
         self.entrances.front.hand_over();
         if let Some(insight) = &self.entrances.insight {
             insight.event(EventKind::Stop, "another server has taken over".to_owned());
@@ -190,7 +196,7 @@ pub(super) fn set(scene: Stage) -> Result<Succession> {
     let Stage { status, reloader, control, admin, inventory, environment, open_files, .. } = scene;
     let Stage { beginning, predecessor, .. } = scene;
     let (state, front) = (beginning.state.clone(), status.front.clone());
-    let supervisor = status.supervisor.clone();
+    let (supervisor, pools) = (status.supervisor.clone(), status.pools.clone());
     let of_clients = reloader.clone();
     let begin_reload = move |options: &_, done| of_clients.begin(options, done);
     // Commands come when all that they ask for is there.
@@ -211,6 +217,7 @@ pub(super) fn set(scene: Stage) -> Result<Succession> {
         door: clients::start(&control, server)?,
         control: Arc::new(control),
         supervisor,
+        pools,
         insight: beginning.insight.clone(),
     };
     let endings = Endings::default();

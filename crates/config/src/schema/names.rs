@@ -2,7 +2,7 @@
 
 use crate::schema::setting::Setting;
 use crate::schema::table::SETTINGS;
-use crate::schema::{console, location};
+use crate::schema::{console, location, pool};
 
 /// The setting of a flag, without dashes.
 ///
@@ -65,7 +65,7 @@ pub(crate) fn siblings(key: &str) -> Vec<String> {
     let here = |candidate: &str| candidate.rsplit_once('.').map(|(table, _)| table) == table;
     let tables = groups().filter(|_| table.is_none());
     let keys = SETTINGS.iter().map(|setting| setting.key).filter(|key| here(key));
-    let consoles = [console::KEY, location::KEY].into_iter().filter(|_| table.is_none());
+    let consoles = [console::KEY, location::KEY, pool::KEY].into_iter().filter(|_| table.is_none());
     keys.chain(tables).chain(consoles).map(|key| format!("`{key}`")).collect()
 }
 

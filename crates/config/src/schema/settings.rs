@@ -171,6 +171,8 @@ pub struct Settings {
     pub consoles: Vec<ConsoleCommand>,
     /// What holds for some paths or hosts, in the order of the file.
     pub locations: Vec<Location>,
+    /// Applications beside this one, in the order of the file.
+    pub pools: Vec<Pool>,
     /// Caps on what clients can make the server hold.
     pub limits: Limits,
     /// Spans of time after which the server gives up waiting.
@@ -221,6 +223,10 @@ impl Settings {
                     keys.push("trusted_proxies".to_owned());
                     continue;
                 }
+                "pools" => {
+                    keys.push("pool".to_owned());
+                    continue;
+                }
                 _ => {
                     keys.push(name.to_owned());
                     continue;
@@ -258,6 +264,21 @@ impl Settings {
         keys.dedup();
         keys
     }
+}
+
+/// One `[[pool]]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// For log lines, status and figures; unique.
+    pub name: String,
+    /// The line of the file that it begins in.
+    pub line: usize,
+    /// Patterns of paths, one of which has to fit; none: every path.
+    pub paths: Vec<String>,
+    /// Likewise for hosts: lower case, without port.
+    pub hosts: Vec<String>,
+    /// By which its requests are answered. It has no pools and no console workers.
+    pub settings: Settings,
 }
 
 sheet! {

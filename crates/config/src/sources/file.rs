@@ -5,12 +5,14 @@ use toml_edit::{Array, Document, Item, Key, TableLike, Value};
 
 use crate::problem::Problem;
 use crate::schema::location::{self, Location};
+use crate::schema::pool::{self, TABLES_MAX};
 use crate::schema::setting::{Kind, Setting, Shape};
 use crate::schema::table::SETTINGS;
 use crate::schema::{console, names};
 use crate::sources::consoles::{self, TypedConsole};
 use crate::sources::locations;
-use crate::sources::tables::SettingsFile;
+use crate::sources::pools::{self, TypedPool};
+use crate::sources::tables::{self, SettingsFile};
 use crate::sources::typed::{Origin, Typed};
 
 /// What one file of settings says, read but not yet checked.
@@ -19,6 +21,7 @@ pub(crate) struct Contents {
     pub(crate) typed: Vec<Typed>,
     pub(crate) consoles: Vec<TypedConsole>,
     pub(crate) locations: Vec<Location>,
+    pub(crate) pools: Vec<TypedPool>,
 }
 
 /// Reads the text of `file`; what cannot be read becomes a problem.
@@ -32,7 +35,8 @@ pub(crate) fn read(file: &Path, text: &str, cwd: &Path, problems: &mut Vec<Probl
     };
     // Paths in the file are meant as seen from the file, wherever the server is started.
     let base = cwd.join(file).parent().unwrap_or(cwd).to_owned();
-    let mut reader = Reader { file, text, base: &base, contents: Contents::default(), problems };
+    let contents = Contents::default();
+    let mut reader = Reader { file, text, base: &base, is_pools: false, contents, problems };
     reader.table("", document.as_table());
     reader.contents
 }
@@ -57,6 +61,8 @@ struct Reader<'a> {
     file: &'a Path,
     text: &'a str,
     base: &'a Path,
+    /// It reads a `[[pool]]`.
+    is_pools: bool,
     contents: Contents,
     problems: &'a mut Vec<Problem>,
 }
@@ -71,12 +77,17 @@ impl Reader<'_> {
     }
 
     fn entry(&mut self, key: &str, line: usize, item: &Item) {
+        if self.is_pools && self.is_refused(key, line) {
+            return;
+        }
         if let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) {
             self.setting(setting, key, line, item);
         } else if key == console::KEY {
             self.consoles(line, item);
         } else if key == location::KEY {
             self.locations(line, item);
+        } else if key == pool::KEY {
+            self.pools(line, item);
         } else if key == console::FORMER_KEY && item.as_value().is_none() {
             self.former_consoles(line, item);
         } else if names::groups().any(|group| group == key) {
@@ -106,6 +117,49 @@ impl Reader<'_> {
             }
             None => self.problems.push(locations::no_tables(&file, line)),
         }
+    }
+
+    /// Each of the tables: what it is called and takes, and settings as they stand outside.
+    fn pools(&mut self, line: usize, item: &Item) {
+        let line_of = |offset| line_of(self.text, offset);
+        let file = SettingsFile { path: self.file, base: self.base, line_of: &line_of };
+        let Some(found) = item.as_array_of_tables() else {
+            return self.problems.push(pools::no_tables(&file, line));
+        };
+        for (number, table) in found.iter().enumerate() {
+            let line = table.span().map_or(1, |span| line_of(span.start));
+            if number == TABLES_MAX {
+                let what = format!("more than {TABLES_MAX} `[[{}]]`", pool::KEY);
+                let hint = "one table takes several patterns: `match = [\"/a/*\", \"/b/*\"]`";
+                self.problems.push(file.problem(line, &what, hint));
+                break;
+            }
+            let (name, fields) = (pool::KEY, &pool::FIELDS);
+            let about = tables::Reader { file: &file, name, fields, line, problems: self.problems }
+                .pool(table);
+            let (contents, problems) = (Contents::default(), &mut *self.problems);
+            let Reader { file, text, base, .. } = *self;
+            let mut inner = Reader { file, text, base, is_pools: true, contents, problems };
+            for (key, item) in table.iter().filter(|(key, _)| !pools::is_about(key)) {
+                let line = inner.line(table.key(key), item);
+                inner.entry(key, line, item);
+            }
+            let typed = inner.contents.typed;
+            if let Some((name, paths, hosts)) = about {
+                let file = self.file.to_owned();
+                self.contents.pools.push(TypedPool { file, line, name, paths, hosts, typed });
+            }
+        }
+    }
+
+    /// Says so of a key that cannot stand in a pool.
+    fn is_refused(&mut self, key: &str, line: usize) -> bool {
+        let line_of = |offset| line_of(self.text, offset);
+        let file = SettingsFile { path: self.file, base: self.base, line_of: &line_of };
+        let refusal = pools::refusal(&file, line, key);
+        let is_refused = refusal.is_some();
+        self.problems.extend(refusal);
+        is_refused
     }
 
     /// Each of the tables by the name that they had before.
@@ -183,7 +237,8 @@ impl Reader<'_> {
         let shown: Vec<String> = ["min", "max"].into_iter().filter_map(show).collect();
         let raw = format!("{{ {} }}", shown.join(", "));
         let key = setting.key.to_owned();
-        let origin = Origin::File { file: self.file.to_owned(), line, key };
+        let is_pools = self.is_pools;
+        let origin = Origin::File { file: self.file.to_owned(), line, key, is_pools };
         let base = self.base.to_owned();
         self.contents.typed.push(Typed { setting, text, raw, shape, origin, base });
     }
@@ -202,7 +257,8 @@ impl Reader<'_> {
             text = format!("{directive}={}", ini_value(&text, shape));
         }
         let raw = value.and_then(Value::span).map_or("{…}".to_owned(), |span| self.excerpt(span));
-        let origin = Origin::File { file: self.file.to_owned(), line, key: key.to_owned() };
+        let (file, key, is_pools) = (self.file.to_owned(), key.to_owned(), self.is_pools);
+        let origin = Origin::File { file, line, key, is_pools };
         let base = self.base.to_owned();
         self.contents.typed.push(Typed { setting, text, raw, shape, origin, base });
     }

@@ -1,6 +1,6 @@
 //! The tables `[[location]]` of the file → locations. What may stand in them: `schema/location.rs`.
 
-mod notation;
+pub(super) mod notation;
 
 use std::path::Path;
 use toml_edit::{ArrayOfTables, Item, Table, Value};
@@ -174,9 +174,9 @@ fn texts(item: &Item, max: usize) -> Result<Vec<&str>, Option<&'static str>> {
     array.iter().map(|value| value.as_str().ok_or(None)).collect()
 }
 
-fn patterns(
+pub(super) fn patterns(
     item: &Item,
-    read: fn(&str) -> Result<String, Wrong>,
+    read: impl Fn(&str) -> Result<String, Wrong>,
 ) -> Result<Vec<String>, Option<&'static str>> {
     let texts = texts(item, PATTERNS_MAX)?;
     if texts.is_empty() {

@@ -14,6 +14,8 @@ pub(crate) enum Origin {
         line: usize,
         /// The full key, which for a pair names the pair.
         key: String,
+        /// In a table that is laid over all else.
+        is_pools: bool,
     },
     Env,
     Flag,
@@ -22,6 +24,7 @@ pub(crate) enum Origin {
 impl Origin {
     fn layer(&self) -> u8 {
         match self {
+            Origin::File { is_pools: true, .. } => 3,
             Origin::File { .. } => 0,
             Origin::Env => 1,
             Origin::Flag => 2,
@@ -94,7 +97,8 @@ impl Typed {
         let Kind::Pairs { unpaired: Some((is_such, key)), .. } = self.setting.kind else {
             return String::new();
         };
-        let is_such = self.origin.layer() > 0 && is_such(&self.text);
+        let is_typed = !matches!(self.origin, Origin::File { .. });
+        let is_such = is_typed && is_such(&self.text);
         let other = || Typed { setting: names::by_key(key), ..self.clone() }.name();
         if is_such { format!("; `{}` is for {}", self.text, other()) } else { String::new() }
     }
@@ -104,7 +108,7 @@ impl Typed {
         let setting = self.setting;
         let raw = if self.raw.is_empty() { "''" } else { &self.raw };
         match &self.origin {
-            Origin::File { file, line, key } => {
+            Origin::File { file, line, key, .. } => {
                 let place = format!("{}:{line}", file.display());
                 Problem::new(format!("{place}: `{key} = {raw}` {what}"), hint).at_line(*line)
             }

@@ -329,7 +329,7 @@ impl Wire {
         let mut body = pin!(None::<B>);
         let mut progress = Progress::Waits;
         poll_fn(|cx| {
-            self.state.shared.exchanges.borrow_mut().turn_if_due();
+            self.state.shared.turn_if_due();
             remember(&mut self.state.waker.borrow_mut(), cx);
             match self.state.close.take() {
                 Some(Close::WhenIdle) => self.leaves = true,

@@ -62,7 +62,7 @@ where
     });
     let mut connection = protocol(&shared.setup().settings.limits).serve_connection(io, service);
     let ended = poll_fn(|cx| {
-        shared.exchanges.borrow_mut().turn_if_due();
+        shared.turn_if_due();
         remember(&mut state.waker.borrow_mut(), cx);
         poll_once(state, &mut connection, http1::Connection::graceful_shutdown, cx)
     })

@@ -65,7 +65,7 @@ where
     let protocol = protocol(&shared.setup().settings.limits, Spawner(Rc::clone(state)));
     let mut connection = pin!(protocol.serve_connection(io, service));
     let ended = poll_fn(|cx| {
-        shared.exchanges.borrow_mut().turn_if_due();
+        shared.turn_if_due();
         remember(&mut state.waker.borrow_mut(), cx);
         match state.close.take() {
             Some(Close::WhenIdle) => {

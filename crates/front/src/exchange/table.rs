@@ -86,8 +86,12 @@ pub(crate) struct Exchanges {
 
 impl Exchanges {
     pub(crate) fn new(ring: Ring, link: SupervisorLink) -> Exchanges {
+        Exchanges::by(&Rc::new(Clock::new()), ring, link)
+    }
+
+    /// Those of another pool, by the clock of the first.
+    pub(crate) fn by(clock: &Rc<Clock>, ring: Ring, link: SupervisorLink) -> Exchanges {
         let slots = ring.slots();
-        let clock = Rc::new(Clock::new());
         Exchanges {
             supervision: Supervision::new(ring.clone()),
             front: FrontEnd::new(ring),
@@ -100,7 +104,7 @@ impl Exchanges {
             polls: 0,
             is_asleep: false,
             guard: None,
-            clock: Rc::clone(&clock),
+            clock: Rc::clone(clock),
             link: Link(link),
             broken: Throttle::default(),
             script_lane_said_ms: 0,
@@ -299,6 +303,11 @@ impl Exchanges {
 
     pub(crate) fn after_unpark(&mut self) {
         self.clock.refresh();
+        self.stay_awake();
+    }
+
+    /// As [`Self::after_unpark`], where the clock has been read.
+    pub(crate) fn stay_awake(&mut self) {
         if std::mem::take(&mut self.is_asleep) {
             self.front.wake_up();
         }

@@ -37,7 +37,7 @@ pub(super) struct Control {
     next: Mutex<Option<ValidSettings>>,
     /// Requests of the server's own that wait to be made.
     probes: Mutex<Vec<ProbeOrder>>,
-    pub(super) called: Notify,
+    pub(super) called: Arc<Notify>,
 }
 
 impl FrontHandle {
@@ -126,8 +126,14 @@ impl Control {
             log,
             next: Mutex::default(),
             probes: Mutex::default(),
-            called: Notify::new(),
+            called: Arc::default(),
         }
+    }
+
+    /// That of another pool: what it has to be told wakes the same thread.
+    pub(super) fn of_pool(&self) -> Control {
+        let called = Arc::clone(&self.called);
+        Control { called, ..Control::new(self.log.clone(), Vec::new()) }
     }
 
     /// Does what other threads have asked for. Whoever waits for it waits for the lock.

@@ -72,12 +72,18 @@ pub(super) async fn sweep(shared: Rc<Shared>, connections: Rc<Connections>) {
         sweep_once(&shared, &connections);
         sweeps = sweeps.wrapping_add(1);
         if sweeps.is_multiple_of(SWEEPS_PER_TICK) {
-            shared.exchanges.borrow_mut().tick();
+            for pool in all(&shared) {
+                pool.exchanges.borrow_mut().tick();
+            }
         }
         let count = connections.count();
         crowd.count(count, &shared.disk);
-        let keeps = shared.upstreams.sweep();
-        if count == 0 && !keeps && shared.exchanges.borrow().in_use() == 0 {
+        let mut keeps = false;
+        for pool in all(&shared) {
+            keeps |= pool.upstreams.sweep();
+        }
+        let in_use = || all(&shared).any(|pool| pool.exchanges.borrow().in_use() > 0);
+        if count == 0 && !keeps && !in_use() {
             shared.clock.rest(true);
             shared.sweeper.notified().await;
         }
@@ -94,6 +100,20 @@ fn sweep_once(shared: &Shared, connections: &Connections) {
     }
     let now_ms = shared.clock.now_ms();
     let setup = shared.setup();
+    all(shared).for_each(sweep_pool);
+    shared.recorder.flush();
+    for connection in connections.all().iter() {
+        connection.sweep(&setup.settings.timeouts, now_ms);
+    }
+}
+
+/// The pools; `shared` is the default one.
+fn all(shared: &Shared) -> impl Iterator<Item = &Shared> {
+    std::iter::once(shared).chain(shared.others().iter().map(|pool| &**pool))
+}
+
+fn sweep_pool(shared: &Shared) {
+    let setup = shared.setup();
     let timeouts = &setup.settings.timeouts;
     let mut events: Vec<FrontEvent> = Vec::new();
     let mut exchanges = shared.exchanges.borrow_mut();
@@ -105,11 +125,6 @@ fn sweep_once(shared: &Shared, connections: &Connections) {
     }
     count(&shared.counters, &events);
     exchanges.tell(events);
-    drop(exchanges);
-    shared.recorder.flush();
-    for connection in connections.all().iter() {
-        connection.sweep(timeouts, now_ms);
-    }
 }
 
 fn count(counters: &Counters, events: &[FrontEvent]) {

@@ -13,7 +13,7 @@ use samovar_config::{AccessLogFormat, LogTarget};
 use samovar_insight::{End, Intake};
 use samovar_log::{Daemon, Log, Notation, Notice, Target};
 use samovar_ring::Account;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
@@ -91,11 +91,13 @@ pub(crate) struct Recorder {
     /// Of answers that broke off.
     pub(super) cut: Throttle,
     /// Where requests are added up, if they are.
-    intake: Option<RefCell<Intake>>,
+    intake: Option<Rc<RefCell<Intake>>>,
     /// Lines of requests that are over, for those that come.
     #[allow(clippy::vec_box)] // The boxes are what is used again.
     spare: RefCell<Vec<Box<LogLine>>>,
     wall_clock: WallClock,
+    /// Whose requests these are, where there are several pools.
+    pool: OnceCell<Rc<str>>,
 }
 
 /// How a request has ended.
@@ -161,10 +163,22 @@ impl Recorder {
         counters: Arc<Counters>,
         intake: Option<Intake>,
     ) -> Recorder {
-        let intake = intake.map(RefCell::new);
+        let intake = intake.map(|intake| Rc::new(RefCell::new(intake)));
         let wall_clock = WallClock(Cell::new((Instant::now(), SystemTime::now())));
         let (cut, spare) = (Throttle::default(), RefCell::default());
-        Recorder { log, format, counters, cut, intake, spare, wall_clock }
+        let pool = OnceCell::new();
+        Recorder { log, format, counters, cut, intake, spare, wall_clock, pool }
+    }
+
+    /// One that notes the requests of another pool, in the same places.
+    pub(crate) fn beside(&self, counters: Arc<Counters>) -> Recorder {
+        let recorder = Recorder::new(self.log.clone(), self.format, counters, None);
+        Recorder { intake: self.intake.clone(), ..recorder }
+    }
+
+    /// Its pool is called so among others.
+    pub(crate) fn call(&self, pool: &str) {
+        let _ = self.pool.set(pool.into());
     }
 
     /// Opens a request's line.
@@ -173,6 +187,7 @@ impl Recorder {
         let at = self.wall_clock.at(started);
         let mut line = self.spare.borrow_mut().pop().unwrap_or_default();
         line.begin(started, at, parts, id, client);
+        line.pool = self.pool.get().cloned();
         if self.log.0.is_some() {
             line.note_for_log(parts, client);
         }

@@ -11,6 +11,7 @@ use samovar_insight::{End, Finished, Intake, Model, Numbers};
 use samovar_ring::{Account, Ending};
 use std::fmt::Write;
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Who asks, and for what, as the head says it.
@@ -48,6 +49,8 @@ pub(super) struct LogLine {
     pub(super) script: Vec<u8>,
     /// Who runs it in a worker's place; empty: nobody.
     pub(super) upstream: String,
+    /// Whose workers it is for, where there are several pools.
+    pub(super) pool: Option<Rc<str>>,
     body_bytes: u64,
     logged: Option<Logged>,
 }
@@ -77,6 +80,7 @@ impl Default for LogLine {
             account: None,
             script: Vec::new(),
             upstream: String::new(),
+            pool: None,
             body_bytes: 0,
             logged: None,
         }
@@ -187,6 +191,7 @@ impl LogLine {
             path: &String::from_utf8_lossy(path),
             script: &String::from_utf8_lossy(&self.script),
             id: std::str::from_utf8(&self.id).unwrap_or_default(),
+            pool: self.pool.as_deref().unwrap_or_default(),
             report: self.account.as_ref().map_or(&[], |account| &account.report),
         });
     }
@@ -226,6 +231,9 @@ impl LogLine {
         if !self.upstream.is_empty() {
             out.push_str(" upstream=");
             escape(self.upstream.as_bytes(), Quoting::Combined, out);
+        }
+        if let Some(pool) = &self.pool {
+            write!(out, " pool={pool}")?;
         }
         out.push_str(" id=");
         escape(&self.id, Quoting::Combined, out);
@@ -267,6 +275,9 @@ impl LogLine {
             out.push_str(",\"upstream\":\"");
             escape(self.upstream.as_bytes(), Quoting::Json, out);
             out.push('"');
+        }
+        if let Some(pool) = &self.pool {
+            write!(out, ",\"pool\":\"{pool}\"")?;
         }
         out.push_str(",\"request_id\":\"");
         escape(&self.id, Quoting::Json, out);

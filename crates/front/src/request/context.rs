@@ -21,6 +21,8 @@ const HTTPS_PORT: u16 = 443;
 #[derive(Clone, Copy)]
 pub(super) struct RequestContext<'a> {
     pub(super) connection: &'a Rc<ConnectionState>,
+    /// Of the pool that answers.
+    pub(super) shared: &'a Rc<Shared>,
     /// Who is at both ends: of the connection, or of that to the web server in front.
     pub(super) ends: &'a Ends,
     /// What a web server has told of it, by FastCGI.
@@ -42,7 +44,7 @@ pub(super) struct ScriptRequest<'a> {
 
 impl<'a> RequestContext<'a> {
     pub(super) fn shared(&self) -> &'a Rc<Shared> {
-        &self.connection.shared
+        self.shared
     }
 
     /// What answers `path`, as it came.
@@ -57,9 +59,7 @@ impl<'a> RequestContext<'a> {
 
     /// The name that the client used, without port: a trusted proxy's word, the target's host, or the `Host` header's.
     pub(super) fn host(&self, parts: &'a Parts) -> &'a str {
-        let header = || parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        let host = self.claims.host.as_deref().or_else(|| parts.uri.host()).or_else(header);
-        host.map(without_port).unwrap_or_default()
+        host(self.claims, parts)
     }
 
     /// Where the same pages are by HTTPS.
@@ -71,6 +71,13 @@ impl<'a> RequestContext<'a> {
         });
         ports.next().unwrap_or(HTTPS_PORT)
     }
+}
+
+/// The name that the client used, without port.
+pub(super) fn host<'a>(claims: &'a Claims, parts: &'a Parts) -> &'a str {
+    let header = || parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = claims.host.as_deref().or_else(|| parts.uri.host()).or_else(header);
+    host.map(without_port).unwrap_or_default()
 }
 
 impl<'a> ScriptRequest<'a> {

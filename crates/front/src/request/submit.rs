@@ -192,6 +192,7 @@ fn busy(shared: &Shared, shed: Shed) -> Failure {
     let shed = if is_starting { Shed::Starting } else { shed };
     if let Some(suppressed) = shared.warnings.shed[shed as usize].pass() {
         let (what, hint) = shed.words();
+        let _named = samovar_log::pool::enter(shared.pool_name());
         tracing::warn!(what, suppressed, "a request was refused: 503\nhint: {hint}");
     }
     Failure::Busy(shed, shared.exchanges.borrow().retry_after_s())
@@ -219,6 +220,7 @@ fn failure(request: &ScriptRequest<'_>, lost: Lost) -> Failure {
 
 fn log_death(request: &ScriptRequest<'_>) {
     if let Some(suppressed) = request.shared().warnings.died.pass() {
+        let _named = samovar_log::pool::enter(request.shared().pool_name());
         tracing::warn!(
             uri = %Target::of(request.parts).whole.escape_ascii(),
             request_id = request.context.id.to_str().unwrap_or_default(),

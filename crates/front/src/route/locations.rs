@@ -6,7 +6,7 @@
 //! a path has led to. An exception from one (`deny = false`) is compared like everything else.
 
 mod effects;
-mod pattern;
+pub(super) mod pattern;
 #[cfg(test)]
 mod tests;
 

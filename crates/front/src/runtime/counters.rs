@@ -116,6 +116,38 @@ pub struct CountersSnapshot {
     pub log_lines_lost_total: u64,
 }
 
+impl CountersSnapshot {
+    /// With those of another pool. What only one pool counts, as connections, stays what it is.
+    #[must_use]
+    pub fn with(self, other: &CountersSnapshot) -> CountersSnapshot {
+        let shed = |at: usize| self.shed_totals[at] + other.shed_totals[at];
+        CountersSnapshot {
+            requests_total: self.requests_total + other.requests_total,
+            in_flight: self.in_flight + other.in_flight,
+            queue_depth: self.queue_depth + other.queue_depth,
+            slots_in_use: self.slots_in_use + other.slots_in_use,
+            retries_total: self.retries_total + other.retries_total,
+            traced_total: self.traced_total + other.traced_total,
+            not_traced_total: self.not_traced_total + other.not_traced_total,
+            responses_5xx_total: self.responses_5xx_total + other.responses_5xx_total,
+            rejected_total: self.rejected_total + other.rejected_total,
+            shed_totals: std::array::from_fn(shed),
+            timeouts_total: self.timeouts_total + other.timeouts_total,
+            after_timeouts_total: self.after_timeouts_total + other.after_timeouts_total,
+            compressed_total: self.compressed_total + other.compressed_total,
+            compressions_skipped_total: self.compressions_skipped_total
+                + other.compressions_skipped_total,
+            overrun_kills_total: self.overrun_kills_total + other.overrun_kills_total,
+            fastcgi_passes_total: self.fastcgi_passes_total + other.fastcgi_passes_total,
+            fastcgi_passes_open: self.fastcgi_passes_open + other.fastcgi_passes_open,
+            fastcgi_pass_trouble_totals: std::array::from_fn(|at| {
+                self.fastcgi_pass_trouble_totals[at] + other.fastcgi_pass_trouble_totals[at]
+            }),
+            ..self
+        }
+    }
+}
+
 impl Counters {
     pub(crate) fn snapshot(&self, log_lines_lost: u64) -> CountersSnapshot {
         CountersSnapshot {

@@ -68,7 +68,15 @@ pub(crate) fn request(report: &[u8]) -> Finished<'_> {
         span_id: [1, 2, 3, 4, 5, 6, 7, 8],
         ..Numbers::default()
     };
-    Finished { numbers, method: "GET", path: "/p/1", script: "index.php", id: "id-1", report }
+    Finished {
+        numbers,
+        method: "GET",
+        path: "/p/1",
+        script: "index.php",
+        id: "id-1",
+        pool: "",
+        report,
+    }
 }
 
 /// As a worker writes it: the route, a wait of 62 ms, and a timer of 250 ms.

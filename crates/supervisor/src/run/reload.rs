@@ -24,6 +24,11 @@ impl Supervisor {
             (reload.done)(Err(why.to_owned()));
             return;
         }
+        if self.fallen_until.is_some() {
+            // What was changed may be what it has need of.
+            self.settings = (*reload.settings).clone();
+            self.fallen_until = Some(Instant::now());
+        }
         if self.serving().is_none_or(|generation| generation.ready != Readiness::Ready) {
             info!("reload: it waits until the server itself has booted");
             self.awaited = Some(reload);
@@ -126,7 +131,7 @@ impl Supervisor {
                     return self.advance(at);
                 };
                 coming.step = Step::Probed;
-                let handle = self.running.handle.clone();
+                let handle = self.post.handle.clone();
                 probe(Box::new(move |result| handle.send(Command::Probed { attempt, result })));
             }
             Step::Passed { since, by_app } => {
@@ -179,6 +184,7 @@ impl Supervisor {
         let old =
             self.generations.iter().position(|p| p.desired == DesiredState::Serve && !p.is_tracer);
         self.generations[at].serve(&self.ground);
+        self.settings = self.generations[at].settings.clone();
         if let Some(old) = old {
             let end = self.generations[at].drain_end();
             self.generations[old].retire(Some(end), "the application was reloaded", &self.ground);

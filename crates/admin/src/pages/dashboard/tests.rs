@@ -110,8 +110,15 @@ fn hostile(text: &str) -> Batch {
     let numbers =
         Numbers { status: 500, worker: 7, model: Model::Script, wall_ns: MS, ..Numbers::default() };
     let mut batch = Batch::default();
-    let finished =
-        Finished { numbers, method: text, path: text, script: text, id: text, report: &report };
+    let finished = Finished {
+        numbers,
+        method: text,
+        path: text,
+        script: text,
+        id: text,
+        pool: text,
+        report: &report,
+    };
     batch.put(&finished);
     batch
 }
@@ -282,6 +289,7 @@ fn a_request_is_told_from_its_head_to_its_last_byte() {
         report: &report,
         method: "GET",
         script: "",
+        pool: "",
     });
     let page = show(&sources(json!({}), &batch, 1), "/request?id=req-1");
     let bar = |class: &str, x: &str, width: &str| {

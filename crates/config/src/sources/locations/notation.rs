@@ -3,10 +3,10 @@
 use crate::schema::location::{HEADER_BYTES_MAX, PATTERN_BYTES_MAX, SERVERS_HEADERS};
 
 /// What is wrong with one, as the end of a sentence.
-pub(super) type Wrong = &'static str;
+pub(crate) type Wrong = &'static str;
 
 /// `/uploads/*` or `*.css`.
-pub(super) fn path(text: &str) -> Result<String, Wrong> {
+pub(crate) fn path(text: &str) -> Result<String, Wrong> {
     if text.is_empty() || text.len() > PATTERN_BYTES_MAX {
         return Err("it has no bytes, or more than 256");
     }
@@ -38,7 +38,7 @@ fn has_escape(text: &str) -> bool {
 }
 
 /// `example.com`, `*.example.com` or `[::1]`, in lower case.
-pub(super) fn host(text: &str) -> Result<String, Wrong> {
+pub(crate) fn host(text: &str) -> Result<String, Wrong> {
     let name = text.strip_prefix("*.").unwrap_or(text);
     if name.is_empty() || text.len() > PATTERN_BYTES_MAX {
         return Err("it has no bytes, or more than 256");

@@ -4,24 +4,24 @@ use crate::route::private::glob;
 
 /// A path, or a file's name, with `*`.
 #[derive(Clone, Debug)]
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     text: Vec<u8>,
     /// The same where neither case counts nor dots and spaces at the end of a name.
     folded: Vec<u8>,
 }
 
 impl Pattern {
-    pub(super) fn new(text: &str) -> Pattern {
+    pub(crate) fn new(text: &str) -> Pattern {
         Pattern { text: text.into(), folded: fold(text.as_bytes()) }
     }
 
     /// Whether it fits a decoded, normal path.
-    pub(super) fn fits(&self, path: &[u8]) -> bool {
+    pub(crate) fn fits(&self, path: &[u8]) -> bool {
         fits(&self.text, path)
     }
 
     /// Likewise, for a path of [`fold`].
-    pub(super) fn fits_folded(&self, folded: &[u8]) -> bool {
+    pub(crate) fn fits_folded(&self, folded: &[u8]) -> bool {
         fits(&self.folded, folded)
     }
 
@@ -59,7 +59,7 @@ fn last(path: &[u8]) -> &[u8] {
 }
 
 /// `path` as the least exact file system sees it.
-pub(super) fn fold(path: &[u8]) -> Vec<u8> {
+pub(crate) fn fold(path: &[u8]) -> Vec<u8> {
     let mut folded = Vec::with_capacity(path.len());
     for (number, name) in path.split(|byte| *byte == b'/').enumerate() {
         if number > 0 {
@@ -73,7 +73,7 @@ pub(super) fn fold(path: &[u8]) -> Vec<u8> {
 }
 
 /// `host`: as the client wrote it, without port.
-pub(super) fn hosts_fit(patterns: &[Vec<u8>], host: &[u8]) -> bool {
+pub(crate) fn hosts_fit(patterns: &[Vec<u8>], host: &[u8]) -> bool {
     if patterns.is_empty() {
         return true;
     }

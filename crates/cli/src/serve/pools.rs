@@ -1,0 +1,116 @@
+//! The tables `[[pool]]` → rings, memory, a supervisor and a part of the front for each.
+
+use super::link;
+use crate::convert::{Ears, front_settings, supervisor_settings};
+use crate::pools::{Pool, Pools};
+use crate::{binary, publish, rights};
+use anyhow::{Context, Result, bail};
+use rustix::process::Rlimit;
+use samovar_config::{DEFAULT_POOL, Settings};
+use samovar_front::Front;
+use samovar_published::Publishing;
+use samovar_ring::Ring;
+use samovar_shared::Shared;
+use samovar_supervisor::{Handle, Running};
+use std::path::PathBuf;
+
+/// A pool without its part of the front.
+pub(super) struct Prepared {
+    ring: Ring,
+    published: Publishing,
+    supervisor: Handle,
+}
+
+/// The worker binaries of all pools, found but not asked yet.
+pub(super) fn locate(settings: &Settings) -> Result<Vec<PathBuf>> {
+    let of = |pool: &samovar_config::Pool| {
+        samovar_config::locate_php(&pool.settings).with_context(|| about(&pool.name))
+    };
+    settings.pools.iter().map(of).collect()
+}
+
+/// Whether they are workers of this server, and what the user of the server may not use.
+pub(super) fn examine(
+    settings: &Settings,
+    programs: &[PathBuf],
+    is_other_user: bool,
+) -> Result<()> {
+    for (pool, program) in settings.pools.iter().zip(programs) {
+        binary::recognise(&pool.settings, program).with_context(|| about(&pool.name))?;
+        let obstacles = rights::obstacles(&pool.settings, Some(program));
+        if let Some(first) = obstacles.first().filter(|_| is_other_user) {
+            bail!(
+                "{}: the server's user {first}\nhint: give that user the right",
+                about(&pool.name)
+            );
+        }
+    }
+    Ok(())
+}
+
+fn about(name: &str) -> String {
+    format!("pool `{name}`")
+}
+
+/// Adds them to the supervisor. The memory is a pool's own: no other one's workers can open it by name.
+pub(super) fn prepare(settings: &Settings, running: &mut Running) -> Result<Vec<Prepared>> {
+    if !settings.pools.is_empty() {
+        running.call_first(DEFAULT_POOL);
+    }
+    let prepare = |pool: &samovar_config::Pool| -> Result<Prepared> {
+        let ring =
+            Ring::create(pool.settings.limits.queue_max).context("cannot create the ring")?;
+        let shared = Shared::create(pool.settings.shared.bytes_max)
+            .context("cannot create the memory that workers share")?;
+        let files = publish::read(&pool.settings)?;
+        let published = Publishing::new(shared.clone(), publish::limits(&pool.settings))
+            .context("cannot create the memory of published values")?;
+        let memory = (shared, published.clone());
+        let supervisor = running.add(&pool.name, ring.clone(), memory)?;
+        publish::publish(published.publisher(), &files).context("cannot publish a file")?;
+        published.start().context("cannot start the thread that publishes")?;
+        Ok(Prepared { ring, published, supervisor })
+    };
+    let mut prepare = prepare;
+    settings.pools.iter().map(|pool| prepare(pool).with_context(|| about(&pool.name))).collect()
+}
+
+/// Adds them to the front.
+pub(super) fn add(
+    settings: &Settings,
+    prepared: Vec<Prepared>,
+    front: &mut Front,
+) -> Result<Pools> {
+    let add = |(pool, prepared): (&samovar_config::Pool, Prepared)| -> Result<Pool> {
+        let Prepared { ring, published, supervisor } = prepared;
+        let (name, link) = (pool.name.clone(), link::link_to(supervisor.clone()));
+        let own = front_settings(&pool.settings);
+        let front = front.add_pool(&name, ring, own, link).with_context(|| about(&name))?;
+        Ok(Pool { name, front, supervisor, published })
+    };
+    let pools = settings.pools.iter().zip(prepared).map(add).collect::<Result<Vec<_>>>()?;
+    Ok(Pools(pools.into()))
+}
+
+/// What the supervisor is told of each pool, the default one first.
+pub(super) fn told(
+    settings: &Settings,
+    (program, of_others): (PathBuf, Vec<PathBuf>),
+    open_files: Rlimit,
+    environment: &[(String, Option<String>)],
+    ears: &Ears,
+) -> Vec<samovar_supervisor::Settings> {
+    let default = std::iter::once((DEFAULT_POOL, settings));
+    let others = settings.pools.iter().map(|pool| (pool.name.as_str(), &pool.settings));
+    let of = |((name, own), program): ((&str, &Settings), PathBuf)| {
+        let environment = environment.to_vec();
+        let told = supervisor_settings(own, program, open_files, environment, ears.clone());
+        match name {
+            DEFAULT_POOL if settings.pools.is_empty() => told,
+            DEFAULT_POOL => told.of_pool(name),
+            _ => told.of_other_pool(name),
+        }
+    };
+    let programs = std::iter::once(program).chain(of_others);
+    default.chain(others).zip(programs).map(of).collect()
+}

@@ -1,0 +1,132 @@
+//! `[[pool]]`: applications beside the one that the other settings name, each with workers and a queue of its own.
+//!
+//! A pool's settings are those outside of the tables, with its own laid over them; what holds for the whole server cannot
+//! stand in one. Which requests are a pool's is the front's business (`front/src/route/pools.rs`).
+
+use crate::schema::console::Field;
+use crate::schema::settings::Settings;
+use crate::schema::table::needs_restart;
+
+/// The key of the tables.
+pub(crate) const KEY: &str = "pool";
+
+/// What the pool is called that all requests go to which no table takes.
+pub const DEFAULT_POOL: &str = "default";
+
+/// Most tables in a file. Each has some eight descriptors of the server, and the numbers that templates inherit stay below the 512 that
+/// an image can put back (`FILLED_MAX` of the worker's `csrc/outside/put_back.c`).
+pub(crate) const TABLES_MAX: usize = 31;
+pub(crate) const NAME_BYTES_MAX: usize = 32;
+
+pub(crate) const FIELDS: [Field; 3] = [
+    Field {
+        key: "name",
+        allowed: "up to 32 letters, digits, `-`, `_`, `.`; not `default`",
+        default: "none; needed",
+        doc: "Its name in log lines, in `samovar status` and in figures",
+    },
+    Field {
+        key: "match",
+        allowed: "a path such as `/api/*`, or an array of them; `*` is any text, `/` included",
+        default: "every path",
+        doc: "Which paths are its own, as they read without percent-encoding; `/api/*` is also `/api`",
+    },
+    Field {
+        key: "host",
+        allowed: "a name without port such as `example.com` or `*.example.com`, or an array of them",
+        default: "every host",
+        doc: "Which hosts are; one of `match` and `host` is needed",
+    },
+];
+
+/// The settings that a pool may have for itself.
+pub(crate) const OWN: [&str; 55] = [
+    "root",
+    "reload_probe",
+    "server_name",
+    "static_files",
+    "request_buffering",
+    "workers",
+    "workers.memory_max",
+    "workers.idle_max",
+    "workers.running_max",
+    "php_binary",
+    "php_ini",
+    "php",
+    "sapi_name",
+    "checkpoint_after",
+    "checkpoint_resume",
+    "warmup",
+    "rehearse",
+    "relink",
+    "whole_scripts",
+    "rollback_every",
+    "compat",
+    "image_errors",
+    "limits.body_bytes_max",
+    "limits.body_rate_min",
+    "limits.queue_max",
+    "limits.requests_max",
+    "limits.age_max",
+    "limits.memory_max",
+    "limits.memory_ceiling",
+    "limits.client_share",
+    "limits.priority_paths",
+    "limits.retries_max",
+    "limits.answer_memory_bytes_max",
+    "limits.answer_file_bytes_max",
+    "limits.growth_bytes_max",
+    "limits.tasks_max",
+    "limits.task_stack_bytes",
+    "timeouts.body",
+    "timeouts.queue",
+    "timeouts.answer",
+    "timeouts.request",
+    "timeouts.path",
+    "timeouts.extended",
+    "timeouts.grace",
+    "timeouts.after",
+    "timeouts.watchdog",
+    "timeouts.drain",
+    "timeouts.boot",
+    "shared.bytes_max",
+    "shared.apcu_bytes",
+    "shared.published_bytes_max",
+    "shared.published_value_bytes_max",
+    "shared.published_names_max",
+    "shared.publish",
+    "early_hints",
+];
+
+/// What is said of the application: a pool with a root of its own has another one.
+pub(crate) const OF_APPLICATION: [&str; 9] = [
+    "checkpoint_after",
+    "checkpoint_resume",
+    "warmup",
+    "reload_probe",
+    "rollback_every",
+    "compat",
+    "image_errors",
+    "whole_scripts",
+    "shared.publish",
+];
+
+/// Keys of pools that differ and wait for a restart; `pool`: there are others, or in another order.
+pub fn pools_need_restart(old: &Settings, new: &Settings) -> Vec<String> {
+    let names = |settings: &Settings| -> Vec<String> {
+        settings.pools.iter().map(|pool| pool.name.clone()).collect()
+    };
+    let mut keys = Vec::new();
+    if names(old) != names(new) {
+        keys.push(KEY.to_owned());
+    }
+    for pool in &new.pools {
+        let Some(before) = old.pools.iter().find(|before| before.name == pool.name) else {
+            continue;
+        };
+        let waits = needs_restart(&before.settings, &pool.settings);
+        let own = waits.into_iter().filter(|key| OWN.contains(key));
+        keys.extend(own.map(|key| format!("{KEY}.{}.{key}", pool.name)));
+    }
+    keys
+}

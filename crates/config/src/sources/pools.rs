@@ -1,0 +1,236 @@
+//! The tables `[[pool]]` of the file → pools. What may stand in them: `schema/pool.rs`.
+
+mod reach;
+mod table;
+
+use std::path::Path;
+use toml_edit::{Item, Table};
+
+use crate::problem::Problem;
+use crate::schema::pool::{DEFAULT_POOL, FIELDS, KEY, NAME_BYTES_MAX, OF_APPLICATION, OWN};
+use crate::schema::setting::Surroundings;
+use crate::schema::settings::{Blank, Pool, Settings};
+use crate::schema::table::SETTINGS;
+use crate::schema::{console, location, names};
+use crate::sources::lay;
+use crate::sources::locations::{notation, patterns};
+use crate::sources::tables::{Reader, SettingsFile};
+use crate::sources::typed::Typed;
+pub(crate) use table::TypedPool;
+
+/// The key is something else than tables.
+pub(crate) fn no_tables(file: &SettingsFile<'_>, line: usize) -> Problem {
+    let hint = format!("each of them begins with a line `[[{KEY}]]`");
+    file.problem(line, &format!("`{KEY}` is not allowed so"), hint)
+}
+
+/// Whether the key says what a pool is, and is none of its settings.
+pub(crate) fn is_about(key: &str) -> bool {
+    FIELDS.iter().any(|field| field.key == key)
+}
+
+/// Why a key cannot stand in a pool, if it cannot; `key` is that of the table itself, or the full one of a setting.
+pub(crate) fn refusal(file: &SettingsFile<'_>, line: usize, key: &str) -> Option<Problem> {
+    let is_table = key == KEY;
+    let is_group = names::groups().any(|group| group == key);
+    let setting = SETTINGS.iter().find(|setting| setting.key == key);
+    if OWN.contains(&key) || (is_group && setting.is_none()) {
+        return None;
+    }
+    let what = format!("`{key}` cannot stand in a `[[{KEY}]]`");
+    Some(match (key, setting) {
+        ("user" | "group", _) => file.problem(
+            line,
+            &format!("{what}: PHP of all pools runs as the user of the server"),
+            "an application that needs another user needs a server of its own",
+        ),
+        ("deny_files" | "allow_files" | "link_targets" | "sendfile", _) => file.problem(
+            line,
+            &format!("{what}: which files are shown is the same in all pools"),
+            format!("write it outside of the tables `[[{KEY}]]`"),
+        ),
+        (console::KEY, _) => file.problem(
+            line,
+            &format!("{what}: console workers are the default pool's"),
+            format!("write `[[{key}]]`, with `script` where it is another application's"),
+        ),
+        (location::KEY, _) => file.problem(
+            line,
+            &format!("{what}: what they say by path and host holds in all pools"),
+            format!("write `[[{key}]]`"),
+        ),
+        _ if setting.is_some() || is_table => file.problem(
+            line,
+            &format!("{what}: it holds for the whole server"),
+            format!("write it outside of the tables `[[{KEY}]]`"),
+        ),
+        _ => {
+            let fields = FIELDS.iter().map(|field| field.key);
+            let known = fields.chain(OWN).chain(names::groups());
+            let hint = match names::nearest(key, known) {
+                Some(nearest) => format!("did you mean `{nearest}`?"),
+                None => "beside `name`, `match` and `host` it takes what holds for one application"
+                    .into(),
+            };
+            file.problem(line, &format!("unknown key `{KEY}.{key}`"), hint)
+        }
+    })
+}
+
+impl Reader<'_, '_> {
+    /// Name, paths and hosts of a pool; `None`: something is wrong with them.
+    pub(crate) fn pool(&mut self, table: &Table) -> Option<(String, Vec<String>, Vec<String>)> {
+        let before = self.problems.len();
+        let name = self.of_pool(table, "name", name);
+        let path = |text: &str| match notation::path(text) {
+            Ok(path) if path.starts_with('/') => Ok(path),
+            Ok(_) => Err("it does not begin with `/`"),
+            Err(why) => Err(why),
+        };
+        let paths = self.of_pool(table, "match", |item| patterns(item, path));
+        let hosts = self.of_pool(table, "host", |item| patterns(item, notation::host));
+        if self.problems.len() > before {
+            return None;
+        }
+        if let Some(missing) = match (&name, &paths, &hosts) {
+            (None, ..) => Some(("`name`", "such as `name = \"api\"`")),
+            (_, None, None) => Some((
+                "`match` or `host`",
+                "such as `match = \"/api/*\"` or `host = \"api.example.com\"`",
+            )),
+            _ => None,
+        } {
+            let what = format!("a `[[{KEY}]]` has no {}", missing.0);
+            self.problems.push(self.file.problem(self.line, &what, missing.1));
+            return None;
+        }
+        Some((name?, paths.unwrap_or_default(), hosts.unwrap_or_default()))
+    }
+
+    fn of_pool<T>(
+        &mut self,
+        table: &Table,
+        key: &'static str,
+        read: impl Fn(&Item) -> Result<T, Option<&'static str>>,
+    ) -> Option<T> {
+        let item = table.get(key)?;
+        match read(item) {
+            Ok(value) => Some(value),
+            Err(because) => {
+                let line = self.line_of(table, key, item);
+                self.refuse(key, line, because);
+                None
+            }
+        }
+    }
+}
+
+fn name(item: &Item) -> Result<String, Option<&'static str>> {
+    let name = item.as_str().ok_or(None)?;
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if name == DEFAULT_POOL {
+        return Err(Some("that is the pool of all that no other one takes"));
+    }
+    let is_name = !name.is_empty() && name.len() <= NAME_BYTES_MAX;
+    if is_name && name.bytes().all(is_allowed) { Ok(name.to_owned()) } else { Err(None) }
+}
+
+/// Lays each pool's settings over those that hold outside of the tables, which `typed` are.
+pub(crate) fn resolve(
+    pools: &[TypedPool],
+    typed: &[Typed],
+    settings: &mut Settings,
+    around: &Surroundings<'_>,
+) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (at, pool) in pools.iter().enumerate() {
+        problems.extend(names_twice(pool, &pools[..at]));
+        let own = lay_over(pool, typed, settings, around, &mut problems);
+        settings.pools.push(Pool {
+            name: pool.name.clone(),
+            line: pool.line,
+            paths: pool.paths.clone(),
+            hosts: pool.hosts.clone(),
+            settings: own,
+        });
+    }
+    problems.extend(reach::unreachable(pools));
+    if problems.is_empty() {
+        for (pool, typed) in settings.pools.iter().zip(pools) {
+            problems.extend(too_large_bodies(settings, pool, typed));
+        }
+        problems.extend(nested_roots(settings, pools));
+    }
+    problems
+}
+
+fn names_twice(pool: &TypedPool, earlier: &[TypedPool]) -> Option<Problem> {
+    let other = earlier.iter().find(|other| other.name == pool.name)?;
+    let what = format!("`[[{KEY}]]` is called `{}`, as the one of line {}", pool.name, other.line);
+    Some(pool.problem(&what, "give it a `name` of its own"))
+}
+
+/// What is wrong with the settings outside of the table has been said.
+fn lay_over(
+    pool: &TypedPool,
+    typed: &[Typed],
+    base: &Settings,
+    around: &Surroundings<'_>,
+    problems: &mut Vec<Problem>,
+) -> Settings {
+    let has_root = pool.typed.iter().any(|typed| typed.setting.key == "root");
+    let is_inherited = |typed: &&Typed| !has_root || !OF_APPLICATION.contains(&typed.setting.key);
+    let mut all: Vec<Typed> = typed.iter().filter(is_inherited).cloned().collect();
+    all.extend(pool.typed.iter().cloned());
+    let mut settings = Settings {
+        locations: base.locations.clone(),
+        config_file: base.config_file.clone(),
+        ..Settings::blank()
+    };
+    let before = problems.len();
+    for setting in SETTINGS {
+        let mut found = lay::lay(setting, &all, &mut settings, around);
+        found.retain(|problem| !problems[..before].contains(problem));
+        problems.extend(found);
+    }
+    // Who looks at workers, and takes down call graphs, looks at the default pool.
+    settings.profile.trace_ppm = 0;
+    settings.profile.trace_key = None;
+    settings
+}
+
+/// The protocol's own limit is there before it is known whose request it is.
+fn too_large_bodies(base: &Settings, pool: &Pool, typed: &TypedPool) -> Option<Problem> {
+    let is_more = pool.settings.limits.body_bytes_max > base.limits.body_bytes_max;
+    is_more.then(|| {
+        let what =
+            format!("`limits.body_bytes_max` of pool `{}` is more than the server's", pool.name);
+        typed.problem(
+            &what,
+            "raise the one outside of the tables, and lower it where it is to be less",
+        )
+    })
+}
+
+/// A file within two roots would be reached by two names, and by the other pool's rules.
+fn nested_roots(settings: &Settings, pools: &[TypedPool]) -> Vec<Problem> {
+    let own = settings.pools.iter().map(|pool| (pool.name.as_str(), &*pool.settings.root));
+    let all: Vec<(&str, &Path)> =
+        std::iter::once((DEFAULT_POOL, &*settings.root)).chain(own).collect();
+    let mut problems = Vec::new();
+    for (at, (name, root)) in all.iter().enumerate().skip(1) {
+        for (other, theirs) in &all[..at] {
+            if root != theirs && (root.starts_with(theirs) || theirs.starts_with(root)) {
+                let what = format!(
+                    "the root `{}` of pool `{name}` and `{}` of pool `{other}` lie within each other",
+                    root.display(),
+                    theirs.display()
+                );
+                let hint = "give them folders beside each other, or the same one: files would be \
+                            reached by the rules of the wrong pool";
+                problems.push(pools[at - 1].problem(&what, hint));
+            }
+        }
+    }
+    problems
+}

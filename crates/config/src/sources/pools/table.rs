@@ -1,0 +1,25 @@
+//! A `[[pool]]` as it was typed.
+
+use std::path::PathBuf;
+
+use crate::problem::Problem;
+use crate::sources::typed::Typed;
+
+/// A table as it was typed: its settings are laid over the others' when these are known.
+#[derive(Clone, Debug)]
+pub(crate) struct TypedPool {
+    pub(crate) file: PathBuf,
+    pub(crate) line: usize,
+    pub(crate) name: String,
+    pub(crate) paths: Vec<String>,
+    pub(crate) hosts: Vec<String>,
+    /// The rest of the table.
+    pub(crate) typed: Vec<Typed>,
+}
+
+impl TypedPool {
+    pub(super) fn problem(&self, what: &str, hint: impl Into<String>) -> Problem {
+        Problem::new(format!("{}:{}: {what}", self.file.display(), self.line), hint)
+            .at_line(self.line)
+    }
+}

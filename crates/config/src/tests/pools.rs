@@ -1,0 +1,259 @@
+//! `[[pool]]`: what a pool takes over, what it has for itself, and what is refused.
+
+use super::{Folder, check_problem, problems, sources};
+use crate::pools_need_restart;
+use crate::schema::pool::{OF_APPLICATION, OWN};
+use crate::schema::settings::{Pool, Settings};
+use crate::schema::table::SETTINGS;
+use std::time::Duration;
+
+/// With a folder `shop` and a folder `api`.
+fn folder(file: &str) -> Folder {
+    let folder = Folder::new().with("samovar.toml", file);
+    let files = ["shop/index.php", "api/index.php", "api/admin.php", "shop/api.php"];
+    files.into_iter().fold(folder, |folder, file| folder.with(file, ""))
+}
+
+fn resolve(file: &str, typed: &[&str]) -> Settings {
+    sources(&folder(file), typed).resolve().unwrap()
+}
+
+fn pool(file: &str, typed: &[&str]) -> Pool {
+    resolve(file, typed).pools.remove(0)
+}
+
+fn check_refused(file: &str, message: &str, hint: &str) {
+    let said = sources(&folder(file), &[]).resolve().unwrap_err().to_string();
+    assert_eq!(said, format!("{message}\nhint: {hint}"), "{file}");
+}
+
+#[test]
+fn every_key_of_a_pool_is_one_of_the_table() {
+    for key in OWN.iter().chain(&OF_APPLICATION) {
+        assert!(SETTINGS.iter().any(|setting| setting.key == *key), "{key}");
+    }
+    assert!(OF_APPLICATION.iter().all(|key| OWN.contains(key)));
+}
+
+#[test]
+fn without_pools_there_are_none() {
+    assert!(resolve("root = 'shop'", &[]).pools.is_empty());
+}
+
+#[test]
+fn a_pool_takes_over_what_it_does_not_say() {
+    let file = "root = 'shop'\nworkers = 3\ncheckpoint_after = 'api.php'\nwarmup = ['/a']\n\
+                [php]\nmemory_limit = '64M'\nprecision = 5\n[limits]\nqueue_max = 100\n\
+                [timeouts]\nanswer = '7s'\n\
+                [[pool]]\nname = 'api'\nmatch = '/api/*'\nhost = ['A.example', '*.b.example']\n\
+                root = 'api/admin.php'\nworkers = { min = 1, max = 2, idle_max = '3s' }\n\
+                [pool.php]\nmemory_limit = '128M'\n[pool.limits]\nqueue_max = 20\n\
+                [pool.timeouts]\nrequest = '1m'\n\
+                [[pool]]\nname = 'export'\nmatch = ['/export/*', '/dump']\n";
+    let folder = folder(file);
+    let mut settings = sources(&folder, &[]).resolve().unwrap();
+    assert_eq!(settings.workers.max, 3, "the default pool is as it was");
+    let export = settings.pools.remove(1);
+    let api = settings.pools.remove(0);
+    assert_eq!((api.name.as_str(), api.line), ("api", 12));
+    assert_eq!(api.paths, ["/api/*"]);
+    assert_eq!(api.hosts, ["a.example", "*.b.example"]);
+    let own = &api.settings;
+    assert_eq!(own.root, folder.path().join("api"));
+    assert_eq!(own.front_controller, Some(folder.path().join("api/admin.php")));
+    assert_eq!((own.workers.min, own.workers.max), (1, 2));
+    assert_eq!(own.workers.idle_max, Duration::from_secs(3));
+    assert_eq!(own.php["memory_limit"], "128M");
+    assert_eq!(own.php["precision"], "5");
+    assert_eq!(own.limits.queue_max, 20);
+    assert_eq!(own.timeouts.answer, Duration::from_secs(7));
+    assert_eq!(own.timeouts.request, Duration::from_mins(1));
+    assert_eq!((own.checkpoint_after.clone(), own.warmup.len()), (None, 0), "another application");
+    assert_eq!(export.paths, ["/export/*", "/dump"]);
+    assert_eq!(export.settings.root, folder.path().join("shop"));
+    assert_eq!(export.settings.checkpoint_after, Some(folder.path().join("shop/api.php")));
+    assert_eq!(export.settings.workers.max, 3);
+    assert!(export.settings.pools.is_empty() && export.settings.consoles.is_empty());
+}
+
+#[test]
+fn a_pools_own_word_is_the_last() {
+    let file = "root = 'shop'\n[limits]\npriority_paths = ['/a']\n\
+                [[pool]]\nname = 'api'\nmatch = '/api/*'\nworkers = 2\n\
+                [pool.limits]\npriority_paths = ['/b']\n";
+    let pool = pool(file, &["--workers", "9", "SAMOVAR_PRIORITY_PATHS=/c"]);
+    assert_eq!(pool.settings.workers.max, 2);
+    assert_eq!(pool.settings.limits.priority_paths, ["/b"]);
+}
+
+#[test]
+fn what_is_no_pool() {
+    let api = "[[pool]]\nname = 'api'\nmatch = '/api/*'\n";
+    for (file, message, hint) in [
+        (
+            "pool = 3",
+            "samovar.toml:1: `pool` is not allowed so",
+            "each of them begins with a line `[[pool]]`",
+        ),
+        (
+            "[[pool]]\nmatch = '/a'",
+            "samovar.toml:1: a `[[pool]]` has no `name`",
+            "such as `name = \"api\"`",
+        ),
+        (
+            "[[pool]]\nname = 'a'",
+            "samovar.toml:1: a `[[pool]]` has no `match` or `host`",
+            "such as `match = \"/api/*\"` or `host = \"api.example.com\"`",
+        ),
+        (
+            "[[pool]]\nname = 'default'\nmatch = '/a'",
+            "samovar.toml:2: `name` of a `[[pool]]` is not allowed so: that is the pool of all that no other one takes",
+            "`name` takes up to 32 letters, digits, `-`, `_`, `.`; not `default`",
+        ),
+        (
+            "[[pool]]\nname = 'a'\nmatch = 'api/*'",
+            "samovar.toml:3: `match` of a `[[pool]]` is not allowed so: a path begins with `/`, a file's name has none; \
+             regular expressions are not known",
+            "`match` takes a path such as `/api/*`, or an array of them; `*` is any text, `/` included",
+        ),
+        (
+            "[[pool]]\nname = 'a'\nmatch = '*.php'",
+            "samovar.toml:3: `match` of a `[[pool]]` is not allowed so: it does not begin with `/`",
+            "`match` takes a path such as `/api/*`, or an array of them; `*` is any text, `/` included",
+        ),
+        (
+            "[[pool]]\nname = 'a'\nhost = 'a.example:80'",
+            "samovar.toml:3: `host` of a `[[pool]]` is not allowed so: it is a name without scheme and port",
+            "`host` takes a name without port such as `example.com` or `*.example.com`, or an array of them",
+        ),
+        (
+            &format!("{api}listen = '127.0.0.1:1'"),
+            "samovar.toml:4: `listen` cannot stand in a `[[pool]]`: it holds for the whole server",
+            "write it outside of the tables `[[pool]]`",
+        ),
+        (
+            &format!("{api}[pool.insight]\nenabled = false"),
+            "samovar.toml:5: `insight.enabled` cannot stand in a `[[pool]]`: it holds for the whole server",
+            "write it outside of the tables `[[pool]]`",
+        ),
+        (
+            &format!("{api}user = 'www-data'"),
+            "samovar.toml:4: `user` cannot stand in a `[[pool]]`: PHP of all pools runs as the user of the server",
+            "an application that needs another user needs a server of its own",
+        ),
+        (
+            &format!("{api}deny_files = ['*.x']"),
+            "samovar.toml:4: `deny_files` cannot stand in a `[[pool]]`: which files are shown is the same in all pools",
+            "write it outside of the tables `[[pool]]`",
+        ),
+        (
+            &format!("{api}[[pool.location]]\npath = '/a'"),
+            "samovar.toml:4: `location` cannot stand in a `[[pool]]`: what they say by path and host holds in all pools",
+            "write `[[location]]`",
+        ),
+        (
+            &format!("{api}worker = 3"),
+            "samovar.toml:4: unknown key `pool.worker`",
+            "did you mean `workers`?",
+        ),
+        (
+            &format!("{api}[pool.limits]\nqueue_mx = 3"),
+            "samovar.toml:5: unknown key `pool.limits.queue_mx`",
+            "did you mean `limits.queue_max`?",
+        ),
+        (
+            &format!("{api}workers = 'x'"),
+            "samovar.toml:4: `workers = 'x'` is not allowed",
+            "`workers` takes `auto`, a whole number from 1 to 1024, or a range of two such as `2..64`",
+        ),
+        (
+            &format!("{api}root = 'nowhere'"),
+            "samovar.toml:4: `root = 'nowhere'` does not exist",
+            "name the folder to serve, or a `.php` file in it that answers",
+        ),
+        (
+            &format!("{api}[[pool]]\nname = 'api'\nmatch = '/b'"),
+            "samovar.toml:4: `[[pool]]` is called `api`, as the one of line 1",
+            "give it a `name` of its own",
+        ),
+        (
+            &format!("{api}[[pool]]\nname = 'b'\nmatch = '/api/*'"),
+            "samovar.toml:4: pool `b` has the same `match` and `host` as pool `api` of line 1",
+            "the first that fits counts: put the narrower one first",
+        ),
+        (
+            &format!("{api}[[pool]]\nname = 'b'\nmatch = '/api/v2/*'\nhost = 'b.example'"),
+            "samovar.toml:4: pool `b` never gets a request: pool `api` of line 1 takes them all",
+            "the first that fits counts: put the narrower one first",
+        ),
+        (
+            "[[pool]]\nname = 'all'\nmatch = '/*'",
+            "samovar.toml:1: pool `all` takes all requests: the default pool would get none",
+            "write its settings outside of the tables `[[pool]]`: they are the default pool's",
+        ),
+        (
+            &format!("{api}[pool.limits]\nbody_bytes_max = '1G'"),
+            "samovar.toml:1: `limits.body_bytes_max` of pool `api` is more than the server's",
+            "raise the one outside of the tables, and lower it where it is to be less",
+        ),
+    ] {
+        check_refused(file, message, hint);
+    }
+    let narrow = "[[pool]]\nname = 'v2'\nmatch = '/api/v2/*'\n";
+    assert_eq!(resolve(&format!("{narrow}{api}"), &["--root", "shop"]).pools.len(), 2);
+}
+
+#[test]
+fn no_root_lies_in_anothers() {
+    let file = "[[pool]]\nname = 'api'\nhost = 'api.example'\nroot = 'api'\n";
+    let folder = folder(file);
+    let said = folder.sources().resolve().unwrap_err().to_string();
+    let path = folder.path();
+    let expected = format!(
+        "samovar.toml:1: the root `{0}/api` of pool `api` and `{0}` of pool `default` lie within each other\nhint: give \
+         them folders beside each other, or the same one: files would be reached by the rules of the wrong pool",
+        path.display()
+    );
+    assert_eq!(said, expected);
+    let beside = [("--root", "shop")].map(|(flag, value)| [flag, value]).concat();
+    assert_eq!(sources(&folder, &beside).resolve().unwrap().pools.len(), 1);
+}
+
+#[test]
+fn mistakes_outside_are_said_once() {
+    let pools = "[[pool]]\nname = 'a'\nmatch = '/a'\n[[pool]]\nname = 'b'\nmatch = '/b'\n";
+    let file = format!("workers = 0\n{pools}");
+    assert_eq!(problems(&file, &[]).matches("workers = 0").count(), 1);
+    check_problem(
+        "[[pool]]\nname = 'a'\nmatch = 7",
+        &[],
+        "samovar.toml:3: `match` of a `[[pool]]` is not allowed so",
+        "`match` takes a path such as `/api/*`, or an array of them; `*` is any text, `/` included",
+    );
+}
+
+#[test]
+fn as_many_pools_as_there_may_be() {
+    let table = |n: usize| format!("[[pool]]\nname = 'p{n}'\nmatch = '/p{n}/*'\n");
+    let of = |count: usize| (0..count).map(table).collect::<String>();
+    assert_eq!(resolve(&of(31), &["--root", "shop"]).pools.len(), 31);
+    let said = sources(&folder(&of(32)), &["--root", "shop"]).resolve().unwrap_err().to_string();
+    assert!(said.contains("more than 31 `[[pool]]`"), "{said}");
+}
+
+#[test]
+fn what_of_pools_waits_for_a_restart() {
+    let table = |name: &str, more: &str| {
+        format!("[[pool]]\nname = '{name}'\nmatch = '/{name}/*'\n{more}\n")
+    };
+    let of = |text: &str| resolve(text, &["--root", "shop"]);
+    let check = |new: &str, expected: &[&str]| {
+        assert_eq!(pools_need_restart(&of(&table("a", "")), &of(new)), expected, "{new}");
+    };
+    check(&table("a", ""), &[]);
+    check(&table("a", "workers = 7\nroot = 'api'"), &[]);
+    check(&table("a", "[pool.limits]\nqueue_max = 77"), &["pool.a.limits.queue_max"]);
+    check(&table("b", ""), &["pool"]);
+    check("", &["pool"]);
+    check(&format!("listen = '127.0.0.1:1'\n{}", table("a", "")), &[]);
+}

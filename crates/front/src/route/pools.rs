@@ -1,0 +1,119 @@
+//! host and path → whose request that is: pure.
+//!
+//! The first pool that fits has it, else the default one, which has number 0. Paths are compared as the site looks for
+//! files, decoded and normal, so that no way of writing one leads round a pool. Where a pool has the default one's root,
+//! more names are its own, because they lead to the same scripts: that of its front controller, what stands behind the
+//! default one's (`/index.php/api/x`), which applications take for the path, and all of them in other cases and with dots
+//! and spaces at the end of names, as file systems may see them.
+
+use super::locations::pattern::{Pattern, fold, hosts_fit};
+use super::path::normalise;
+use samovar_config::Settings;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// All pools, in the order of the file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pools {
+    rules: Vec<Rule>,
+    /// The default pool's front controller, as a path of the site that [`fold`] has made.
+    controller: Vec<u8>,
+}
+
+#[derive(Clone, Debug)]
+struct Rule {
+    name: String,
+    line: usize,
+    paths: Vec<Pattern>,
+    hosts: Vec<Vec<u8>>,
+    shares_root: bool,
+    /// A front controller that lies beside the default pool's, as [`fold`] has it.
+    controller: Option<Vec<u8>>,
+}
+
+impl Pools {
+    /// `controller`: that of the default pool, as a path of the site.
+    pub(crate) fn new(settings: &Settings, controller: &[u8]) -> Pools {
+        let rule = |pool: &samovar_config::Pool| {
+            let shares_root = pool.settings.root == settings.root;
+            let own = pool.settings.front_controller.as_deref();
+            let own = own.and_then(|file| below(file, &settings.root));
+            Rule {
+                name: pool.name.clone(),
+                line: pool.line,
+                paths: pool.paths.iter().map(|path| Pattern::new(path)).collect(),
+                hosts: pool.hosts.iter().map(|host| host.clone().into_bytes()).collect(),
+                shares_root,
+                controller: own
+                    .filter(|own| shares_root && own != controller)
+                    .map(|own| fold(&own)),
+            }
+        };
+        let rules = settings.pools.iter().map(rule).collect();
+        Pools { rules, controller: fold(controller) }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// The number of the pool for `path` as it came. `host` is without port. What is no path is the default pool's.
+    pub(crate) fn pick(&self, host: &[u8], path: &[u8]) -> usize {
+        self.find(host, path).map_or(0, |at| at + 1)
+    }
+
+    /// The same for a request of which a web server has told `path` and the script's name: what it has made of the path counts, too.
+    pub(crate) fn pick_told(&self, host: &[u8], path: &[u8], script: &[u8]) -> usize {
+        match self.pick(host, path) {
+            0 => self.find_normal(host, script).map_or(0, |at| at + 1),
+            at => at,
+        }
+    }
+
+    /// Place among the settings' pools, name and line, for people.
+    pub(crate) fn explain(&self, host: &[u8], path: &[u8]) -> Option<(usize, &str, usize)> {
+        let at = self.find(host, path)?;
+        self.rules.get(at).map(|rule| (at, &*rule.name, rule.line))
+    }
+
+    fn find(&self, host: &[u8], path: &[u8]) -> Option<usize> {
+        self.find_normal(host, &normalise(path).ok()?)
+    }
+
+    /// For a path that is decoded and normal.
+    fn find_normal(&self, host: &[u8], path: &[u8]) -> Option<usize> {
+        let is_needed = self.rules.iter().any(|rule| rule.shares_root);
+        let folded = if is_needed { fold(path) } else { Vec::new() };
+        let behind = folded.strip_prefix(&self.controller[..]);
+        let behind = behind.filter(|rest| rest.starts_with(b"/"));
+        self.rules.iter().position(|rule| rule.fits(host, path, &folded, behind))
+    }
+}
+
+impl Rule {
+    /// `folded` and `behind`: the path, and the part of it behind the default pool's front controller, as [`fold`] has them.
+    fn fits(&self, host: &[u8], path: &[u8], folded: &[u8], behind: Option<&[u8]>) -> bool {
+        if !hosts_fit(&self.hosts, host) {
+            return false;
+        }
+        if self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.fits(path)) {
+            return true;
+        }
+        self.shares_root && [Some(folded), behind].into_iter().flatten().any(|path| self.has(path))
+    }
+
+    fn has(&self, folded: &[u8]) -> bool {
+        let rest = self.controller.as_deref().and_then(|own| folded.strip_prefix(own));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+            || self.paths.iter().any(|pattern| pattern.fits_folded(folded))
+    }
+}
+
+/// The file as a path of the site.
+fn below(file: &Path, root: &Path) -> Option<Vec<u8>> {
+    let below = file.strip_prefix(root).ok()?;
+    Some([b"/", below.as_os_str().as_bytes()].concat())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! One pool does everything wrong; the other one's requests are answered, all of them.
+
+use super::{API, BLOG, Sites, pool, workers};
+use samovar_testkit::http::{Client, Request};
+use samovar_testkit::{Server, binary, eventually};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Requests of the shop beside each mishap.
+const REQUESTS: usize = 40;
+
+/// All of them are answered by the shop.
+fn shop_answers(server: &Server, during: &str) {
+    let mut client = server.client();
+    for _ in 0..REQUESTS {
+        let answer = client.get("/");
+        assert_eq!((answer.status, answer.text().as_str()), (200, "shop / 64M"), "{during}");
+    }
+}
+
+fn send(server: &Server, target: &str) -> Client {
+    send_to(server, target, "localhost")
+}
+
+fn send_to(server: &Server, target: &str, host: &str) -> Client {
+    let mut client = server.client();
+    client.send(&Request::get(target).header("Host", host).bytes());
+    client
+}
+
+fn waits_until(file: &Path) -> String {
+    format!("/api/x?until={}", file.display())
+}
+
+#[test]
+fn workers_that_are_stuck_and_a_full_queue_are_one_pools() {
+    let sites = Sites::new();
+    // Whoever waits does so for as long as the test takes.
+    let limits = "[pool.limits]\nqueue_max = 16\n[pool.timeouts]\nqueue = '10m'\n";
+    let server = sites.server(&format!("{API}{limits}")).start();
+    let before = workers(&server, "default");
+    let go = sites.path("go");
+    // One is run, fifteen fill the ring, one more waits for a place in it.
+    let mut stuck = vec![send(&server, &waits_until(&go))];
+    eventually("a busy worker", || (pool(&server, "api")["busy"] == 1).then_some(()));
+    stuck.extend((0..16).map(|_| send(&server, &waits_until(&go))));
+    eventually("a full queue", || (server.client().get("/api/x").status == 503).then_some(()));
+    shop_answers(&server, "the queue of the other pool is full");
+    assert!(server.log().contains("pool=\"api\""), "{}", server.log());
+    assert_eq!(pool(&server, "default")["rejected_total"], 0);
+    assert!(pool(&server, "api")["rejected_total"].as_u64() >= Some(1));
+    std::fs::write(&go, "").expect("our own file");
+    let statuses: Vec<u16> = stuck.iter_mut().map(|client| client.read(false).status).collect();
+    assert!(statuses.iter().all(|status| *status == 200), "{statuses:?}");
+    assert_eq!(workers(&server, "default"), before, "nobody was replaced");
+    server.stop();
+}
+
+#[test]
+fn endless_loops_memory_and_deaths_are_one_pools() {
+    let sites = Sites::new();
+    let times = "[pool.timeouts]\nanswer = '500ms'\ngrace = '500ms'\n";
+    let limits = "[pool.limits]\nmemory_ceiling = '256M'\n";
+    let server = sites.server(&format!("{API}{times}{BLOG}{limits}")).start();
+    let before = workers(&server, "default");
+    for (target, host, status) in [
+        ("/api/x?loop", "localhost", 504),
+        ("/x?eat", "blog.example", 502),
+        ("/x?die", "blog.example", 502),
+    ] {
+        let mut client = send_to(&server, target, host);
+        shop_answers(&server, target);
+        assert_eq!(client.read(false).status, status, "{target}");
+        let plain = Request::get(target.split('?').next().expect("a path")).header("Host", host);
+        eventually(target, || (server.client().request(&plain).status == 200).then_some(()));
+    }
+    // The limits are the pool's: the shop's scripts may take longer than that.
+    let go = sites.path("go");
+    let mut slow = send(&server, &format!("/?until={}", go.display()));
+    assert_eq!(server.get("/api/x?loop").status, 504);
+    std::fs::write(&go, "").expect("our own file");
+    assert_eq!(slow.read(false).status, 200);
+    assert_eq!(workers(&server, "default"), before, "nobody was replaced");
+    assert_eq!(pool(&server, "default")["responses_5xx_total"], 0);
+    assert!(pool(&server, "blog")["worker_restarts_total"].as_u64() >= Some(1));
+    server.stop();
+}
+
+#[test]
+fn an_application_that_dies_while_it_boots_is_one_pools() {
+    let sites = Sites::new();
+    let good = std::fs::read_to_string(sites.path("api/index.php")).expect("our own file");
+    let dying = "<?php posix_kill(getmypid(), SIGKILL); Samovar\\serve(fn () => 'up');";
+    sites.rewrite("api/index.php", dying);
+    let settings = "[pool.timeouts]\nboot = '1s'\n";
+    let server = sites.server(&format!("{API}{settings}")).define("opcache.enable", "0").start();
+    assert_eq!(server.get("/api/x").status, 502);
+    shop_answers(&server, "the other pool's application dies");
+    sites.rewrite("api/index.php", &good);
+    let config = server.folder().join("samovar.toml");
+    let text = std::fs::read_to_string(&config).expect("the settings");
+    std::fs::write(&config, text.replace("boot = '1s'", "boot = '1m'")).expect("our own file");
+    server.reload_with(["--pool", "api", "--force"]).expect("a reload");
+    assert_eq!(server.get("/api/x").text(), "api /api/x 77M");
+    assert_eq!(pool(&server, "default")["generation"], 1);
+    server.stop();
+}
+
+#[test]
+fn a_pool_that_cannot_start_at_all_is_tried_again_and_the_rest_goes_on() {
+    let sites = Sites::new();
+    let (fake, real) = (sites.path("samovar-php"), binary().with_file_name("samovar-php"));
+    let (ok, real) = (sites.path("ok"), real.display().to_string());
+    let text = format!(
+        "#!/bin/sh\n[ \"$1\" = --version ] && exec '{real}' --version\n[ -e '{}' ] || exit 3\nexec '{real}' \"$@\"\n",
+        ok.display()
+    );
+    sites.rewrite("samovar-php", &text);
+    std::fs::set_permissions(&fake, PermissionsExt::from_mode(0o755)).expect("our own file");
+    let own = API.replace("workers = 1", "workers = 1\nphp_binary = 'FOLDER/samovar-php'");
+    let queue = "[pool.timeouts]\nqueue = '300ms'\n";
+    let server = sites.server(&format!("{own}{queue}")).start();
+    server.wait_for_log("this pool cannot run");
+    assert!(server.log().contains("exited with status 3"), "{}", server.log());
+    shop_answers(&server, "the other pool does not start");
+    assert_eq!(server.get("/api/x").status, 503);
+    let refused = server.reload().expect_err("a pool that does not start");
+    assert!(refused.contains("pool `api`") && !refused.contains("pool `default`"), "{refused}");
+    let status = pool(&server, "api");
+    assert!(status["failed"] == true && status["generation"] == 0, "{status}");
+    shop_answers(&server, "the other pool does not start");
+    assert_eq!(pool(&server, "default")["generation"], 2, "it was reloaded all the same");
+    std::fs::write(ok, "").expect("our own file");
+    server.reload_with(["--pool", "api"]).expect("a reload");
+    // Its requests are impatient.
+    let is_there = || server.get("/api/x").text() == "api /api/x 77M";
+    eventually("the application of the pool", || is_there().then_some(()));
+    assert_eq!(pool(&server, "api")["failed"], false);
+    server.stop();
+}
