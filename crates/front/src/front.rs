@@ -81,7 +81,7 @@ impl Front {
         let counters = Arc::clone(&control.counters);
         let recorder = Recorder::new(control.log.clone(), format, Arc::clone(&counters), intake);
         let shared =
-            Shared::new(setup.into_setup(), Rc::clone(&exchanges), recorder, threads, counters);
+            Shared::new((setup.into_setup(), tls.clone()), Rc::clone(&exchanges), recorder, threads, counters);
         PARKED.set(Some(exchanges));
         if let Err(error) = scheduling::give_way_to_workers() {
             tracing::warn!(%error, "the front takes processors from busy workers");

@@ -18,6 +18,7 @@ use crate::runtime::throttle::Throttle;
 use crate::runtime::tokens::Tokens;
 use crate::runtime::trouble::Trouble;
 use crate::setup::Setup;
+use crate::tls::Tls;
 use crate::upstream::Upstreams;
 use jiff::Timestamp;
 use std::cell::{Cell, RefCell};
@@ -32,6 +33,8 @@ const DROPPED_NAMES_MAX: usize = 64;
 
 pub(crate) struct Shared {
     setup: RefCell<Rc<Setup>>,
+    /// Knows what authorities look for.
+    pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) exchanges: SharedExchanges,
     pub(crate) counters: Arc<Counters>,
     pub(crate) recorder: Rc<Recorder>,
@@ -85,7 +88,7 @@ pub(crate) struct Warnings {
 
 impl Shared {
     pub(crate) fn new(
-        setup: Setup,
+        (setup, tls): (Setup, Option<Arc<Tls>>),
         exchanges: SharedExchanges,
         recorder: Recorder,
         (disk, packing): (DiskThreads, Packing),
@@ -94,6 +97,7 @@ impl Shared {
         let clock = Rc::clone(exchanges.borrow().clock());
         Shared {
             setup: RefCell::new(Rc::new(setup)),
+            tls,
             exchanges,
             upstreams: Upstreams::new(Arc::clone(&counters)),
             counters,
