@@ -49,12 +49,7 @@ pub(crate) async fn open(plan: &Plan, store: &Store) -> Result<Known, Trouble> {
     Ok(Known { account, asker })
 }
 
-async fn reopen(
-    plan: &Plan,
-    store: &Store,
-    asker: &Asker,
-    kept: Kept,
-) -> Result<Account, Trouble> {
+async fn reopen(plan: &Plan, store: &Store, asker: &Asker, kept: Kept) -> Result<Account, Trouble> {
     let Kept { credentials, email } = kept;
     // The credentials can be used once, and written once more.
     let copy = serde_json::to_vec(&credentials).unwrap_or_default();
@@ -96,7 +91,8 @@ async fn make(plan: &Plan, store: &Store, asker: &Asker) -> Result<Account, Trou
     store.try_out().map_err(|error| unkept("cannot keep an account", store, &error))?;
     let external = plan.external.as_ref().map(|external| {
         let text = external.key.trim_end_matches('=');
-        let key = BASE64_URL_SAFE_NO_PAD.decode(text).or_else(|_| BASE64_STANDARD_NO_PAD.decode(text));
+        let key =
+            BASE64_URL_SAFE_NO_PAD.decode(text).or_else(|_| BASE64_STANDARD_NO_PAD.decode(text));
         key.map(|key| ExternalAccountKey::new(external.id.clone(), &key)).map_err(|error| {
             Trouble::new(
                 format!("`acme.eab_key` is no base64url: {error}"),

@@ -53,7 +53,13 @@ impl Asker {
         *self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ask(&self, method: &Method, url: &str, kind: Option<&str>, body: Bytes) -> Result<Response<Full<Bytes>>, ureq::Error> {
+    fn ask(
+        &self,
+        method: &Method,
+        url: &str,
+        kind: Option<&str>,
+        body: Bytes,
+    ) -> Result<Response<Full<Bytes>>, ureq::Error> {
         let mut answer = if *method == Method::POST {
             let kind = kind.unwrap_or("application/jose+json");
             self.agent.post(url).header(header::CONTENT_TYPE.as_str(), kind).send(&body[..])?
@@ -127,7 +133,9 @@ mod tests {
 
     #[test]
     fn how_long_to_wait() {
-        for (text, expected) in [("0", Some(0)), (" 3600 ", Some(3600)), ("soon", None), ("", None), ("-1", None)] {
+        for (text, expected) in
+            [("0", Some(0)), (" 3600 ", Some(3600)), ("soon", None), ("", None), ("-1", None)]
+        {
             assert_eq!(after(text), expected.map(Duration::from_secs), "{text}");
         }
         let hour = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(3600));

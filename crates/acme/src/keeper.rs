@@ -302,7 +302,9 @@ impl Rounds {
                 self.lock = lock;
                 None
             }
-            Err(error) => Some(unkept("cannot use the folder of certificates", &self.store, &error)),
+            Err(error) => {
+                Some(unkept("cannot use the folder of certificates", &self.store, &error))
+            }
         };
         if let Some(Trouble { what, hint, .. }) = &trouble
             && self.folder_trouble.as_ref() != Some(what)
@@ -330,9 +332,10 @@ impl Rounds {
         self.publish();
         let next = self.names.iter().map(|name| name.next).filter(|next| *next > Instant::now());
         let next = next.min().map_or(LOOK, |next| next.duration_since(Instant::now()));
-        let to_renewal = self.names.iter().filter_map(|name| {
-            name.valid?.renewal.duration_since(SystemTime::now()).ok()
-        });
+        let to_renewal = self
+            .names
+            .iter()
+            .filter_map(|name| name.valid?.renewal.duration_since(SystemTime::now()).ok());
         let limit = to_renewal.min().unwrap_or(LOOK).min(next).min(LOOK);
         let state = self.shared.state();
         if state.version == self.version && !state.ends {
@@ -394,7 +397,10 @@ impl Rounds {
                 name.trouble = Some(what);
                 if is_stranger {
                     let put_aside = store.put_account_aside();
-                    tracing::warn!(?put_aside, "the authority does not know this account: another one is made");
+                    tracing::warn!(
+                        ?put_aside,
+                        "the authority does not know this account: another one is made"
+                    );
                 }
             }
         }

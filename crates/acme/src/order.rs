@@ -112,12 +112,7 @@ async fn prove(
     Ok(())
 }
 
-fn proof(
-    domain: &str,
-    way: Way,
-    token: &str,
-    answer: &KeyAuthorization,
-) -> Result<Proof, Trouble> {
+fn proof(domain: &str, way: Way, token: &str, answer: &KeyAuthorization) -> Result<Proof, Trouble> {
     let failed = |error: rcgen::Error| {
         Trouble::new(format!("cannot make a certificate as a proof: {error}"), "it is tried again")
     };
@@ -155,7 +150,10 @@ async fn seen(order: &mut Order, way: Way) -> Option<Trouble> {
 
 async fn why_not(order: &mut Order, way: Way) -> Trouble {
     seen(order, way).await.unwrap_or_else(|| {
-        Trouble::new("the authority has refused the order and does not say why", "it is tried again")
+        Trouble::new(
+            "the authority has refused the order and does not say why",
+            "it is tried again",
+        )
     })
 }
 

@@ -202,7 +202,10 @@ mod tests {
         let before = store.stamp("a.example");
         store.keep_certificate("a.example", b"two").expect("it is written again");
         assert_ne!(store.stamp("a.example"), before);
-        assert_eq!(store.certificate("a.example").expect("it is read").as_deref(), Some(&b"two"[..]));
+        assert_eq!(
+            store.certificate("a.example").expect("it is read").as_deref(),
+            Some(&b"two"[..])
+        );
         let mode = |path: &Path| path.metadata().expect("it is there").permissions().mode() & 0o777;
         assert_eq!(mode(&store.folder.join("a.example.pem")), 0o600);
         assert_eq!((mode(&folder), mode(&store.folder)), (0o700, 0o700));

@@ -3,11 +3,13 @@
 //! All settings are read again. The supervisor boots the application by them in new workers; when these are up, the
 //! front is given its part, and they take over.
 
+use crate::certificates;
 use crate::convert::{Ears, front_settings, supervisor_settings};
 use crate::publish::{self, FromFile};
 use crate::service::ServiceState;
 use anyhow::{Result, anyhow, bail};
 use rustix::process::Rlimit;
+use samovar_acme::Keeper;
 use samovar_config::{Settings, Sources, needs_restart};
 use samovar_front::{FrontHandle, PreparedTls, Tls, ValidSettings};
 use samovar_insight::Insight;
@@ -35,6 +37,8 @@ pub(crate) struct Parts {
     pub(crate) supervisor: Handle,
     pub(crate) state: ServiceState,
     pub(crate) tls: Option<Arc<Tls>>,
+    /// Who looks after certificates.
+    pub(crate) keeper: Option<Keeper>,
     pub(crate) insight: Option<Arc<Insight>>,
     /// Who hears of call graphs, and of what is loaded.
     pub(crate) ears: Ears,
@@ -151,6 +155,9 @@ impl Reloader {
                             if let (Some(tls), Some(prepared)) = (&parts.tls, tls) {
                                 tls.install(prepared);
                             }
+                            if let Some(keeper) = &parts.keeper {
+                                keeper.change(certificates::plan(&serving.settings));
+                            }
                             let mut served = current.lock().unwrap_or_else(PoisonError::into_inner);
                             let before = std::mem::replace(&mut *served, serving);
                             let changed = before.settings.changed(&served.settings);
@@ -209,6 +216,8 @@ impl Reloader {
         // Whether traces are collected is decided once: the front must not promise spans that nobody sends.
         settings.insight.otlp = parts.first.insight.otlp.clone();
         settings.insight.enabled = parts.first.insight.enabled;
+        // Root may have made it, for this user.
+        settings.acme.folder = parts.first.acme.folder.clone();
         // Whether there are workers that trace, likewise.
         settings.profile = parts.first.profile.clone();
         let program = samovar_config::locate_php(&settings)?;
@@ -243,8 +252,8 @@ impl Reloader {
 
     /// Reads them again. A server that has given up root may lack the right to: then the old ones hold.
     fn certificates(&self, settings: &Settings) -> Result<Option<PreparedTls>> {
-        let Some(tls) = self.0.tls.as_ref().filter(|_| !settings.tls.certificates.is_empty())
-        else {
+        let has_some = !settings.tls.certificates.is_empty() || !settings.acme.domains.is_empty();
+        let Some(tls) = self.0.tls.as_ref().filter(|_| has_some) else {
             return Ok(None);
         };
         match tls.prepare(settings) {

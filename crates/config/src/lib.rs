@@ -29,8 +29,9 @@ pub use schema::listener::{Listener, Place, Protocol, Role};
 pub use schema::location::{ErrorPage, Fallback, Location, Redirect};
 pub use schema::notation::duration;
 pub use schema::settings::{
-    AccessLog, AccessLogFormat, Acme, AcmeChallenge, ClientCertificates, Compat, EarlyHints, FastCgi, Insight, Limits,
-    LogFormat, LogLevel, Otlp, Profile, Settings, Timeouts, Tls, TlsVersion, TraceFrom, Workers,
+    AccessLog, AccessLogFormat, Acme, AcmeChallenge, ClientCertificates, Compat, EarlyHints,
+    FastCgi, Insight, Limits, LogFormat, LogLevel, Otlp, Profile, Settings, Timeouts, Tls,
+    TlsVersion, TraceFrom, Workers,
 };
 pub use schema::table::needs_restart;
 pub use schema::upstream::Upstream;

@@ -80,8 +80,13 @@ impl Front {
         let format = setup.settings.access_log_format;
         let counters = Arc::clone(&control.counters);
         let recorder = Recorder::new(control.log.clone(), format, Arc::clone(&counters), intake);
-        let shared =
-            Shared::new((setup.into_setup(), tls.clone()), Rc::clone(&exchanges), recorder, threads, counters);
+        let shared = Shared::new(
+            (setup.into_setup(), tls.clone()),
+            Rc::clone(&exchanges),
+            recorder,
+            threads,
+            counters,
+        );
         PARKED.set(Some(exchanges));
         if let Err(error) = scheduling::give_way_to_workers() {
             tracing::warn!(%error, "the front takes processors from busy workers");

@@ -220,7 +220,8 @@ fn read(
             builder.with_client_cert_verifier(verifier.build().map_err(|e| refused(&e))?)
         }
     };
-    let mut config = builder.with_cert_resolver(Arc::new(Chooser::new(files.certificates, Arc::clone(issued))));
+    let mut config =
+        builder.with_cert_resolver(Arc::new(Chooser::new(files.certificates, Arc::clone(issued))));
     let first = has_http2.then_some(&ALPN_HTTP2);
     let names = first.into_iter().chain(ALPN_HTTP1);
     config.alpn_protocols = names.map(|name| name.to_vec()).collect();

@@ -30,8 +30,8 @@ pub use figures::{Figures, ROUTES_MAX, RouteLine, WAITS_MAX, WaitLine};
 pub use profile::{Against, ProfileAnswer, ProfileQuestion, ProfileSide};
 pub use shared::{SharedBreaker, SharedCache, SharedObject, SharedStatus};
 pub use status::{
-    ConsoleStatus, FrontStatus, ImageFinding, ImageStatus, LinkingStatus, ProfileStatus,
-    ScalingStatus, Status, WorkerStatus,
+    CertificateStatus, ConsoleStatus, FrontStatus, ImageFinding, ImageStatus, LinkingStatus,
+    ProfileStatus, ScalingStatus, Status, WorkerStatus,
 };
 pub use upgrade::{UpgradeAnswer, UpgradeOptions};
 pub use well::{About, Trouble, troubles};

@@ -63,6 +63,24 @@ pub struct Status {
     pub workers: Vec<WorkerStatus>,
     /// The processes of `[[console]]`, and places where one is to be.
     pub consoles: Vec<ConsoleStatus>,
+    /// Names whose certificates an authority issues.
+    pub certificates: Vec<CertificateStatus>,
+}
+
+/// One name of `acme.domains`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CertificateStatus {
+    /// The name.
+    pub domain: String,
+    /// When its certificate ends, in seconds of Unix time; `null`: it has none.
+    pub valid_until: Option<u64>,
+    /// When it is renewed, likewise.
+    pub renewal: Option<u64>,
+    /// Attempts in a row that came to nothing.
+    pub failures: u32,
+    /// What was wrong the last time.
+    pub trouble: Option<String>,
 }
 
 /// The sampler.

@@ -4,6 +4,7 @@ use crate::graphs::Graphs;
 use crate::handover::predecessor::Predecessor;
 use crate::logging::Logs;
 use crate::sampling::Sampling;
+use samovar_acme::{DomainStatus, Keeper};
 use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Shed, Trouble};
 use samovar_insight::{Costs, Insight};
 use samovar_log::Log;
@@ -13,9 +14,9 @@ use samovar_ring::{DesiredState, WorkerState};
 use samovar_shared::Shared;
 use samovar_supervisor::{ConsoleLine, Handle, Linking, Report, ScaleLine};
 use samovar_wire::{
-    ConsoleStatus, Figures, FrontStatus, ImageFinding, ImageStatus, LinkingStatus, ROUTES_MAX,
-    RouteLine, ScalingStatus, SharedBreaker, SharedCache, SharedObject, SharedStatus, Status,
-    WAITS_MAX, WaitLine, WorkerStatus,
+    CertificateStatus, ConsoleStatus, Figures, FrontStatus, ImageFinding, ImageStatus,
+    LinkingStatus, ROUTES_MAX, RouteLine, ScalingStatus, SharedBreaker, SharedCache, SharedObject,
+    SharedStatus, Status, WAITS_MAX, WaitLine, WorkerStatus,
 };
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -42,6 +43,8 @@ pub(crate) struct StatusSources {
     pub(crate) loads: Loads,
     /// The server that this one has taken over from.
     pub(crate) predecessor: Option<Predecessor>,
+    /// Who looks after certificates.
+    pub(crate) keeper: Option<Keeper>,
 }
 
 /// How the server is now.
@@ -88,6 +91,17 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         profile: sources.sampling.as_ref().map(|sampling| sampling.status()),
         workers: report.workers.iter().map(worker).collect(),
         consoles: report.consoles.iter().map(console_status).collect(),
+        certificates: sources.keeper.iter().flat_map(Keeper::status).map(certificate).collect(),
+    }
+}
+
+fn certificate(of: DomainStatus) -> CertificateStatus {
+    CertificateStatus {
+        domain: of.domain,
+        valid_until: of.valid_until,
+        renewal: of.renewal,
+        failures: of.failures,
+        trouble: of.trouble,
     }
 }
 

@@ -11,6 +11,7 @@ use crate::service::{ServiceState, Watchdog};
 use crate::upgrade::{Endings, Inventory, Parts, Serving, Upgrader, Wanted};
 use anyhow::{Context, Result};
 use rustix::process::Rlimit;
+use samovar_acme::Keeper;
 use samovar_admin::Admin;
 use samovar_config::{Listen, Settings};
 use samovar_front::FrontHandle;
@@ -36,6 +37,8 @@ pub(super) struct Entrances {
     pub(super) door: Door,
     pub(super) supervisor: Handle,
     pub(super) insight: Option<Arc<Insight>>,
+    /// Orders certificates while connections are accepted: authorities come to look.
+    pub(super) keeper: Option<Keeper>,
 }
 
 impl Entrances {
@@ -43,6 +46,9 @@ impl Entrances {
     pub(super) fn open(&self) {
         self.control.own(true);
         self.door.open(true);
+        if let Some(keeper) = &self.keeper {
+            keeper.begin();
+        }
         if let Some(admin) = &self.admin {
             admin.begin();
         }
@@ -53,6 +59,9 @@ impl Entrances {
     /// The end.
     pub(super) fn close(&self) {
         self.control.remove();
+        if let Some(keeper) = &self.keeper {
+            keeper.leave();
+        }
         if let Some(admin) = &self.admin {
             admin.leave();
         }
@@ -140,6 +149,9 @@ impl Serving for Leaving {
     fn leave(&self) {
         self.entrances.control.own(false);
         self.entrances.door.open(false);
+        if let Some(keeper) = &self.entrances.keeper {
+            keeper.leave();
+        }
         if let Some(admin) = &self.entrances.admin {
             admin.leave();
         }
@@ -188,7 +200,7 @@ pub(super) fn set(scene: Stage) -> Result<Succession> {
     let Stage { status, reloader, control, admin, inventory, environment, open_files, .. } = scene;
     let Stage { beginning, predecessor, .. } = scene;
     let (state, front) = (beginning.state.clone(), status.front.clone());
-    let supervisor = status.supervisor.clone();
+    let (supervisor, keeper) = (status.supervisor.clone(), status.keeper.clone());
     let of_clients = reloader.clone();
     let begin_reload = move |options: &_, done| of_clients.begin(options, done);
     // Commands come when all that they ask for is there.
@@ -209,6 +221,7 @@ pub(super) fn set(scene: Stage) -> Result<Succession> {
         control: Arc::new(control),
         supervisor,
         insight: beginning.insight.clone(),
+        keeper,
     };
     let endings = Endings::default();
     let upgrader = Upgrader::start(Parts {

@@ -67,10 +67,7 @@ fn name(text: &str) -> Result<String, Wrong> {
     }
     let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
     if name.parse::<std::net::IpAddr>().is_ok() {
-        return wrong(
-            "takes names and no addresses",
-            "name the domain that leads to this address",
-        );
+        return wrong("takes names and no addresses", "name the domain that leads to this address");
     }
     let is_label = |label: &str| {
         (1..=LABEL_BYTES_MAX).contains(&label.len())
@@ -88,10 +85,7 @@ fn name(text: &str) -> Result<String, Wrong> {
 }
 
 /// Id and key go together.
-pub(crate) fn finish_external(
-    settings: &mut Settings,
-    _: &Surroundings<'_>,
-) -> Result<(), Wrong> {
+pub(crate) fn finish_external(settings: &mut Settings, _: &Surroundings<'_>) -> Result<(), Wrong> {
     if settings.acme.eab_id.is_some() == settings.acme.eab_key.is_some() {
         return Ok(());
     }

@@ -92,8 +92,8 @@ mod tests {
                 Some(("acme", "domains")) => "domain".to_owned(),
                 Some(("timeouts", name)) => format!("{name}-timeout"),
                 Some((
-                    group @ ("acme" | "shared" | "insight" | "tls" | "fastcgi" | "compression" | "profile"
-                    | "workers"),
+                    group @ ("acme" | "shared" | "insight" | "tls" | "fastcgi" | "compression"
+                    | "profile" | "workers"),
                     name,
                 )) => {
                     format!("{group}-{}", name.replace('_', "-"))

@@ -37,8 +37,18 @@ fn a_proxy_may_come_through_the_file_system() {
 #[test]
 fn a_domain_is_all_that_a_small_site_says() {
     check("", &["--domain", "Example.com"], listen, "0.0.0.0:80 https://0.0.0.0:443");
-    check("acme = { domains = ['a.example', 'A.example.'] }", &[], |s| list(&s.acme.domains), "a.example");
-    check("", &["--domain", "a.example", "--listen", "https://:8443"], listen, "https://0.0.0.0:8443");
+    check(
+        "acme = { domains = ['a.example', 'A.example.'] }",
+        &[],
+        |s| list(&s.acme.domains),
+        "a.example",
+    );
+    check(
+        "",
+        &["--domain", "a.example", "--listen", "https://:8443"],
+        listen,
+        "https://0.0.0.0:8443",
+    );
     check_problem(
         "",
         &["--domain", "a.example", "--listen", ":8080"],
@@ -54,8 +64,8 @@ fn a_domain_is_all_that_a_small_site_says() {
     );
     check_problem(
         "",
-        &["SAMOVAR_ACME_EAB_KEY=abc", "--acme-eab-id", ""],
-        "`--acme-eab-id ''` is not allowed",
-        "`--acme-eab-id` takes the id that the authority has given you",
+        &["SAMOVAR_ACME_EAB_KEY=abc"],
+        "`SAMOVAR_ACME_EAB_KEY=abc` goes with `acme.eab_id`, and one of them is missing",
+        "the authority gives you both; set both, or none",
     );
 }

@@ -147,10 +147,7 @@ async fn serve_guarded<H, B>(
 }
 
 /// The handshake. An authority that looks for a proof says so in its first word, and gets what others do not.
-async fn secure(
-    stream: AnySocket,
-    session: tls::Session,
-) -> io::Result<TlsStream<AnySocket>> {
+async fn secure(stream: AnySocket, session: tls::Session) -> io::Result<TlsStream<AnySocket>> {
     let tls::Session { config, proofs, .. } = session;
     let Some(proofs) = proofs else { return TlsAcceptor::from(config).accept(stream).await };
     let begun = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;

@@ -131,7 +131,8 @@ mod tests {
         let provider = rustls::crypto::ring::default_provider();
         let folder = tempfile::tempdir().expect("a temporary folder");
         let made = |name: &str| {
-            let made = samovar_testkit::Certificate::own(folder.path(), name, &format!("DNS:{name}"));
+            let made =
+                samovar_testkit::Certificate::own(folder.path(), name, &format!("DNS:{name}"));
             let read = |path: &std::path::Path| std::fs::read(path).expect("our own file");
             [read(&made.chain), read(&made.key)].concat()
         };

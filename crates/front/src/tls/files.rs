@@ -74,9 +74,8 @@ pub(super) fn certified(
     provider: &CryptoProvider,
 ) -> Result<CertifiedKey, TlsError> {
     let key = private_key(path, text)?;
-    CertifiedKey::from_der(chain(path, text)?, key, provider).map_err(|error| {
-        unusable(path, error, "the key is that of the file's first certificate")
-    })
+    CertifiedKey::from_der(chain(path, text)?, key, provider)
+        .map_err(|error| unusable(path, error, "the key is that of the file's first certificate"))
 }
 
 fn certificate(

@@ -160,9 +160,9 @@ fn is_email(text: &str) -> bool {
     let is_name = |b: u8| b.is_ascii_graphic() && !b"<>,;:\"()[]\\?&#%".contains(&b);
     text.len() <= TEXT_BYTES_MAX
         && text.bytes().all(is_name)
-        && text.split_once('@').is_some_and(|(name, host)| {
-            !name.is_empty() && !host.is_empty() && !host.contains('@')
-        })
+        && text
+            .split_once('@')
+            .is_some_and(|(name, host)| !name.is_empty() && !host.is_empty() && !host.contains('@'))
 }
 
 #[cfg(test)]
