@@ -239,12 +239,12 @@ fn accounts_may_be_the_authoritys() {
     let bench = Bench::new();
     bench.authority.want_external("kid-1", b"a secret of thirty-two bytes here");
     let server = bench.start(NAME).start();
-    bench.shown(&server);
     server.wait_for_log("set `acme.eab_id` and `acme.eab_key`");
     drop(server);
     let key = "YSBzZWNyZXQgb2YgdGhpcnR5LXR3byBieXRlcyBoZXJl";
     let server = bench.start(NAME).args(["--acme-eab-id", "kid-1"]);
     let server = server.env("SAMOVAR_ACME_EAB_KEY", key).start();
+    bench.shown(&server);
     wait_for_certificate(&server, NAME);
 }
 

@@ -46,7 +46,6 @@ pub enum Mood {
 #[derive(Debug)]
 pub struct Authority {
     address: SocketAddr,
-    own: Certificate,
     inner: Arc<Inner>,
 }
 
@@ -96,8 +95,8 @@ struct Answer {
 impl Authority {
     /// Its own files lie in `folder`.
     pub fn start(folder: &Path) -> Authority {
-        let own = Certificate::own(folder, "authority-server", "IP:127.0.0.1");
         let issuer = Certificate::own(folder, "authority-issuer", "DNS:issuer");
+        let own = Certificate::signed(folder, "authority-server", "IP:127.0.0.1", &issuer);
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let state = State { life: Duration::from_secs(90 * 24 * 3600), ..State::default() };
@@ -112,7 +111,7 @@ impl Authority {
                 std::thread::spawn(move || serve(&inner, config, stream));
             }
         });
-        Authority { address, own, inner }
+        Authority { address, inner }
     }
 
     /// Its directory.
@@ -127,7 +126,7 @@ impl Authority {
 
     /// Whom its clients must trust.
     pub fn roots(&self) -> &PathBuf {
-        &self.own.chain
+        &self.inner.issuer.chain
     }
 
     /// Where it looks for proofs from now on.
