@@ -10,7 +10,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 const NAME: &str = "www.shop.example";
-const DAY: Duration = Duration::from_secs(24 * 3600);
+const DAY: Duration = Duration::from_hours(24);
 
 /// An authority, and the folder that a server keeps things in.
 struct Bench {

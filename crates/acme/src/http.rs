@@ -58,7 +58,7 @@ impl Asker {
         method: &Method,
         url: &str,
         kind: Option<&str>,
-        body: Bytes,
+        body: &Bytes,
     ) -> Result<Response<Full<Bytes>>, ureq::Error> {
         let mut answer = if *method == Method::POST {
             let kind = kind.unwrap_or("application/jose+json");
@@ -91,7 +91,7 @@ impl HttpClient for Asker {
                 Err(never) => match never {},
             };
             let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-            let answer = asker.ask(&parts.method, &parts.uri.to_string(), kind, body);
+            let answer = asker.ask(&parts.method, &parts.uri.to_string(), kind, &body);
             answer.map(BytesResponse::from).map_err(|error| Error::Other(Box::new(error)))
         })
     }
@@ -138,7 +138,7 @@ mod tests {
         {
             assert_eq!(after(text), expected.map(Duration::from_secs), "{text}");
         }
-        let hour = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(3600));
+        let hour = httpdate::fmt_http_date(SystemTime::now() + Duration::from_hours(1));
         let found = after(&hour).expect("a date");
         assert!((3500..=3600).contains(&found.as_secs()), "{found:?}");
         assert_eq!(after("Thu, 01 Jan 1970 00:00:00 GMT"), None);

@@ -63,7 +63,7 @@ impl Keeper {
     /// Uses what is on the disk. Nothing is ordered before [`Self::begin`].
     pub fn new(plan: Plan, stage: impl Stage) -> Keeper {
         stage.look_after(&plan.domains);
-        let state = State {
+        let begun = State {
             version: 0,
             may_order: false,
             ends: false,
@@ -73,7 +73,7 @@ impl Keeper {
         };
         let stage = Box::new(stage);
         let keeper =
-            Keeper(Arc::new(Shared { stage, state: Mutex::new(state), changed: Condvar::new() }));
+            Keeper(Arc::new(Shared { stage, state: Mutex::new(begun), changed: Condvar::new() }));
         let mut rounds = Rounds::new(Arc::clone(&keeper.0));
         rounds.look();
         keeper

@@ -75,7 +75,7 @@ impl Store {
     /// Whether a certificate could be kept: nobody should be asked for one that is lost with the next start.
     pub(crate) fn try_out(&self) -> io::Result<()> {
         self.prepare()?;
-        self.write("trial", &[b'x'; TRIAL_BYTES])?;
+        self.write("trial", &vec![b'x'; TRIAL_BYTES])?;
         fs::remove_file(self.folder.join("trial"))
     }
 
@@ -131,7 +131,7 @@ impl Store {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let written = self.write_to(&unfinished, bytes).and_then(|()| {
+        let written = Self::write_to(&unfinished, bytes).and_then(|()| {
             fs::rename(&unfinished, self.folder.join(name))?;
             File::open(&self.folder)?.sync_all()
         });
@@ -141,7 +141,7 @@ impl Store {
         written
     }
 
-    fn write_to(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    fn write_to(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(0o600).custom_flags(no_follow());
         let mut file = options.open(path)?;

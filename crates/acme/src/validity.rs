@@ -8,12 +8,12 @@ const RENEWAL: (u32, u32) = (2, 3);
 /// Renewals of many servers are spread over this share of a life before that.
 const JITTER_SHARE: u32 = 40;
 /// The first wait after something went wrong; doubled each time, up to the longest.
-const RETRY_FIRST: Duration = Duration::from_secs(60);
-const RETRY_LONGEST: Duration = Duration::from_secs(6 * 3600);
+const RETRY_FIRST: Duration = Duration::from_mins(1);
+const RETRY_LONGEST: Duration = Duration::from_hours(6);
 /// Doublings until then.
 const DOUBLINGS_MAX: u32 = 9;
 /// An authority that wants to be left alone for longer is asked again all the same.
-const LEFT_ALONE_LONGEST: Duration = Duration::from_secs(2 * 24 * 3600);
+const LEFT_ALONE_LONGEST: Duration = Duration::from_hours(48);
 
 /// From when until when a certificate is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn renewal_comes_after_two_thirds_of_a_life() {
-        let day = Duration::from_secs(24 * 3600);
+        let day = Duration::from_hours(24);
         let from = SystemTime::UNIX_EPOCH + 20_000 * day;
         let validity = Validity { from, until: from + 90 * day };
         assert_eq!(validity.renewal(0.0), from + 60 * day);
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn pauses_grow_and_authorities_are_heeded() {
-        let minute = Duration::from_secs(60);
+        let minute = Duration::from_mins(1);
         let middle = |failures, asked| pause(failures, asked, 0.5);
         assert_eq!([1, 2, 3].map(|n| middle(n, None)), [minute, 2 * minute, 4 * minute]);
         assert_eq!(middle(40, None), RETRY_LONGEST);
@@ -102,7 +102,7 @@ mod tests {
         let pem = std::fs::read(&made.chain).expect("our own file");
         let key = std::fs::read(&made.key).expect("our own file");
         let validity = Validity::read(&[key.clone(), pem].concat()).expect("it has dates");
-        assert_eq!(validity.life(), Duration::from_secs(30 * 24 * 3600));
+        assert_eq!(validity.life(), Duration::from_hours(30 * 24));
         assert!(Validity::read(&key).is_err() && Validity::read(b"").is_err());
     }
 }

@@ -99,7 +99,7 @@ impl Authority {
         let own = Certificate::signed(folder, "authority-server", "IP:127.0.0.1", &issuer);
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
-        let state = State { life: Duration::from_secs(90 * 24 * 3600), ..State::default() };
+        let state = State { life: Duration::from_hours(90 * 24), ..State::default() };
         let base = format!("https://{address}");
         let inner =
             Arc::new(Inner { base, issuer, state: Mutex::new(state), told: Condvar::new() });
@@ -195,7 +195,7 @@ fn serve(inner: &Inner, config: Arc<ServerConfig>, stream: TcpStream) {
     let connection = ServerConnection::new(config).expect("a connection");
     let mut stream = StreamOwned::new(connection, stream);
     // A client that is gone is no matter.
-    while let Ok(Some((method, path, body))) = receive(&mut stream) {
+    if let Ok(Some((method, path, body))) = receive(&mut stream) {
         let mut answer = inner.answer(&method, &path, &body);
         answer.headers.push(("Replay-Nonce", inner.nonce()));
         let mut head = format!(
@@ -204,7 +204,7 @@ fn serve(inner: &Inner, config: Arc<ServerConfig>, stream: TcpStream) {
             answer.body.len()
         );
         for (name, value) in &answer.headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
+            head = head + name + ": " + value + "\r\n";
         }
         head.push_str("\r\n");
         let body: &[u8] = if method == "HEAD" { &[] } else { &answer.body };
@@ -214,7 +214,6 @@ fn serve(inner: &Inner, config: Arc<ServerConfig>, stream: TcpStream) {
         }
         stream.conn.send_close_notify();
         let _ = stream.flush();
-        return;
     }
 }
 
@@ -519,8 +518,8 @@ impl Inner {
         let certificate = request.signed_by(&issuer).expect("it signs");
         order.status = "valid";
         order.certificate = Some(certificate.pem() + &own);
-        let line = format!("{} {}", order.domain, order.way);
-        state.issued.push(line);
+        let proven = format!("{} {}", order.domain, order.way);
+        state.issued.push(proven);
         drop(state);
         self.order(index, 200)
     }

@@ -96,6 +96,7 @@ pub(crate) fn finish_external(settings: &mut Settings, _: &Surroundings<'_>) -> 
 }
 
 /// Where account and certificates lie if nobody says.
+#[allow(clippy::unnecessary_wraps)] // As the table wants it of all.
 pub(crate) fn finish_folder(
     settings: &mut Settings,
     around: &Surroundings<'_>,
