@@ -9,6 +9,7 @@ mod args;
 mod binary;
 mod boot;
 mod calls;
+mod certificates;
 mod commands;
 mod companion;
 mod compare;

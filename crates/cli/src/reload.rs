@@ -5,6 +5,7 @@
 
 mod round;
 
+use crate::certificates;
 use crate::convert::{Ears, front_settings, supervisor_settings};
 use crate::pools::Pools;
 use crate::publish::{self, FromFile};
@@ -12,6 +13,7 @@ use crate::service::ServiceState;
 use anyhow::{Context, Result, anyhow, bail};
 use round::Round;
 use rustix::process::Rlimit;
+use samovar_acme::Keeper;
 use samovar_config::{DEFAULT_POOL, Pool, Settings, Sources, needs_restart, pools_need_restart};
 use samovar_front::{FrontHandle, PreparedTls, Tls, ValidSettings};
 use samovar_insight::Insight;
@@ -39,6 +41,8 @@ pub(crate) struct Parts {
     pub(crate) supervisor: Handle,
     pub(crate) state: ServiceState,
     pub(crate) tls: Option<Arc<Tls>>,
+    /// Who looks after certificates.
+    pub(crate) keeper: Option<Keeper>,
     pub(crate) insight: Option<Arc<Insight>>,
     /// Who hears of call graphs, and of what is loaded.
     pub(crate) ears: Ears,
@@ -250,6 +254,9 @@ impl Reloader {
                     if let (Some(tls), Some(prepared)) = (&parts.tls, tls) {
                         tls.install(prepared);
                     }
+                    if let Some(keeper) = parts.keeper.as_ref().filter(|_| at == 0) {
+                        keeper.change(certificates::plan(&serving.settings));
+                    }
                     let mut served = current.lock().unwrap_or_else(PoisonError::into_inner);
                     let before = std::mem::replace(&mut served[at], serving);
                     let changed = before.settings.changed(&served[at].settings);
@@ -339,8 +346,8 @@ impl Reloader {
 
     /// Reads them again. A server that has given up root may lack the right to: then the old ones hold.
     fn certificates(&self, settings: &Settings) -> Result<Option<PreparedTls>> {
-        let Some(tls) = self.0.tls.as_ref().filter(|_| !settings.tls.certificates.is_empty())
-        else {
+        let has_some = !settings.tls.certificates.is_empty() || !settings.acme.domains.is_empty();
+        let Some(tls) = self.0.tls.as_ref().filter(|_| has_some) else {
             return Ok(None);
         };
         match tls.prepare(settings) {
@@ -360,6 +367,8 @@ fn keep(settings: &mut Settings, first: &Settings) {
     // Whether traces are collected is decided once: the front must not promise spans that nobody sends.
     settings.insight.otlp = first.insight.otlp.clone();
     settings.insight.enabled = first.insight.enabled;
+    // Root may have made it, for this user.
+    settings.acme.folder = first.acme.folder.clone();
     // Whether there are workers that trace, likewise.
     settings.profile = first.profile.clone();
 }

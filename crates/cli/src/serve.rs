@@ -22,7 +22,7 @@ use crate::reload::{Parts, Reloader};
 use crate::sampling::Sampling;
 use crate::service::{Service, ServiceState, Watchdog};
 use crate::upgrade::Upgrader;
-use crate::{binary, companion, descriptors, loads, panics, rights};
+use crate::{binary, certificates, companion, descriptors, loads, panics, rights};
 use anyhow::{Context, Error, Result, anyhow};
 use hooks::Hooks;
 use limits::Limits;
@@ -143,6 +143,7 @@ fn bind(settled: &Settled, inherited: Option<Vec<Bound>>, logs: &Logs) -> Result
     let listeners = listen::listen(settings, inherited, identity.as_ref(), before)?;
     let admin = operators::bind(settings, before)?;
     let pinba = ways::bind(settings, before)?;
+    certificates::prepare(settings, identity.as_ref());
     // Before any process exists; glibc has all threads change.
     if let Some(identity) = identity {
         rights::assume(identity, settings, php)?;
@@ -205,6 +206,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         front_handle.hold();
     }
     let obeys_php = settings.control_from_php;
+    let keeper = tls.as_ref().map(|tls| certificates::keeper(&settings, tls, logs));
     let limits = Limits::new(front_settings(&settings).limits.connections_max);
     let environment = environment(identity.as_ref());
     let (graphs, loads, ears) = ears(&settings, turn)?;
@@ -225,6 +227,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         loads,
         predecessor: predecessor.clone(),
         pools: pools.clone(),
+        keeper: keeper.clone(),
     };
     let inventory = succession::inventory(&settings, &admin, pinba_copy, &control)?;
     let admin = operators::start(admin, &settings, status.clone(), insight.clone())?;
@@ -238,6 +241,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         supervisor: handle.clone(),
         state: state.clone(),
         tls,
+        keeper,
         insight: insight.clone(),
         ears,
         published,

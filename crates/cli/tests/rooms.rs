@@ -13,6 +13,7 @@ fn rooms_know_only_lower_ones() {
         "companion",
         "handover",
         "convert",
+        "certificates",
         "sampling",
         "graphs",
         "loads",

@@ -116,7 +116,14 @@ impl Sources {
     }
 
     fn surroundings(&self) -> Surroundings<'_> {
-        Surroundings { cwd: &self.cwd, temp_dir: self.variable("TMPDIR") }
+        Surroundings {
+            cwd: &self.cwd,
+            temp_dir: self.variable("TMPDIR"),
+            state_dir: self.variable("STATE_DIRECTORY"),
+            home: self.variable("HOME"),
+            is_root: rustix::process::geteuid().is_root(),
+            is_given: false,
+        }
     }
 
     fn variable(&self, wanted: &str) -> Option<&OsStr> {

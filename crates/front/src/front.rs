@@ -111,7 +111,7 @@ impl Front {
         let counters = Arc::clone(&control.counters);
         let recorder = Recorder::new(control.log.clone(), format, Arc::clone(&counters), intake);
         let shared = Rc::new(Shared::new(
-            setup.into_setup(),
+            (setup.into_setup(), tls.clone()),
             Rc::clone(&exchanges),
             recorder,
             threads,
@@ -173,7 +173,8 @@ fn beside(
     let recorder = shared.recorder.beside(Arc::clone(&counters));
     let threads = (Rc::clone(&shared.disk), Rc::clone(&shared.packing));
     let exchanges = Rc::new(RefCell::new(exchanges));
-    Shared::new(setup.into_setup(), exchanges, recorder, threads, counters).swept_with(shared)
+    let setup = (setup.into_setup(), shared.tls.clone());
+    Shared::new(setup, exchanges, recorder, threads, counters).swept_with(shared)
 }
 
 fn before_park() {

@@ -188,6 +188,12 @@ async fn answer(
     }
     let shared = context.shared();
     let Target { path, query, whole } = Target::of(parts);
+    if let Some(tls) = &shared.tls
+        && let Some(token) = path.strip_prefix(ACME_FOLDER)
+        && let Some(answer) = std::str::from_utf8(token).ok().and_then(|token| tls.token(token))
+    {
+        return Ok(own::text(answer));
+    }
     if context.connection.role == Role::Redirect && !path.starts_with(ACME_FOLDER) {
         return own::to_https(context.https_port(), parts, whole);
     }

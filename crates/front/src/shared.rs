@@ -18,6 +18,7 @@ use crate::runtime::throttle::Throttle;
 use crate::runtime::tokens::Tokens;
 use crate::runtime::trouble::Trouble;
 use crate::setup::Setup;
+use crate::tls::Tls;
 use crate::upstream::Upstreams;
 use jiff::Timestamp;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -36,6 +37,8 @@ pub(crate) struct Shared {
     /// What the pool is called, where there are several.
     pub(crate) pool: OnceCell<Rc<str>>,
     setup: RefCell<Rc<Setup>>,
+    /// Knows what authorities look for.
+    pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) exchanges: SharedExchanges,
     pub(crate) counters: Arc<Counters>,
     pub(crate) recorder: Rc<Recorder>,
@@ -89,7 +92,7 @@ pub(crate) struct Warnings {
 
 impl Shared {
     pub(crate) fn new(
-        setup: Setup,
+        (setup, tls): (Setup, Option<Arc<Tls>>),
         exchanges: SharedExchanges,
         recorder: Recorder,
         (disk, packing): (Rc<DiskThreads>, Rc<Packing>),
@@ -100,6 +103,7 @@ impl Shared {
             others: OnceCell::new(),
             pool: OnceCell::new(),
             setup: RefCell::new(Rc::new(setup)),
+            tls,
             exchanges,
             upstreams: Upstreams::new(Arc::clone(&counters)),
             counters,

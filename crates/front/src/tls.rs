@@ -1,16 +1,18 @@
 //! accept: what TLS listeners speak with: certificates, tickets, the authorities of clients.
 //!
-//! `files` reads what the settings name, `chooser` picks a certificate by the name that a client asks for, `client` is
-//! what PHP is told of a client's own. Knows no connection; imports no other folder of this crate.
+//! `files` reads what the settings name, `issued` has what an authority has issued meanwhile, `chooser` picks a
+//! certificate by the name that a client asks for, `client` is what PHP is told of a client's own. Knows no connection; imports no other folder of this crate.
 
 mod chooser;
 pub(crate) mod client;
 mod failure;
 mod files;
+mod issued;
 
 use chooser::Chooser;
 pub use failure::TlsError;
 use files::{Files, Stamp};
+use issued::{Issued, PROOF_PROTOCOL};
 use rustls::ServerConfig;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::server::{ProducesTickets, WebPkiClientVerifier};
@@ -27,6 +29,9 @@ pub struct Tls {
     provider: Arc<CryptoProvider>,
     /// Kept when certificates change, so that clients can resume.
     tickets: Arc<dyn ProducesTickets>,
+    issued: Arc<Issued>,
+    /// For authorities that look for a proof.
+    proofs: Arc<ServerConfig>,
     current: Mutex<Current>,
 }
 
@@ -45,6 +50,8 @@ pub(crate) struct Session {
     pub(crate) config: Arc<ServerConfig>,
     /// Clients are asked for a certificate.
     pub(crate) asks_client: bool,
+    /// What an authority gets that looks for a proof, while there is one.
+    pub(crate) proofs: Option<Arc<ServerConfig>>,
 }
 
 /// Certificates that have been read, and wait to be used.
@@ -65,19 +72,71 @@ impl std::fmt::Debug for Prepared {
 impl Tls {
     /// Reads what `settings` name; `None`: nothing speaks TLS.
     pub fn load(settings: &Settings) -> Result<Option<Arc<Tls>>, TlsError> {
-        if settings.tls.certificates.is_empty() {
+        if settings.tls.certificates.is_empty() && settings.acme.domains.is_empty() {
             return Ok(None);
         }
         let provider = Arc::new(ring::default_provider());
         // It draws new keys every six hours, and knows the last ones.
         let tickets = ring::Ticketer::new().map_err(|e| TlsError::Refused(e.to_string()))?;
-        let current = read(&settings.tls, settings.http2, &provider, &tickets)?;
-        Ok(Some(Arc::new(Tls { provider, tickets, current: Mutex::new(current) })))
+        let issued = Arc::new(Issued::default());
+        issued.look_after(settings.acme.domains.clone());
+        let current = read(&settings.tls, settings.http2, &provider, &tickets, &issued)?;
+        let proofs = issued::proof_config(&issued, &provider)
+            .map_err(|e| TlsError::Refused(e.to_string()))?;
+        let current = Mutex::new(current);
+        Ok(Some(Arc::new(Tls { provider, tickets, issued, proofs, current })))
+    }
+
+    /// Has these names looked after from now on: until it has a certificate, a name of them gets none.
+    pub fn look_after(&self, domains: Vec<String>) {
+        self.issued.look_after(domains);
+    }
+
+    /// Handshakes for `domain` get this certificate from now on: PEM, with its chain and its key.
+    ///
+    /// # Errors
+    /// Where it is none, not this key's, or for another name; says what.
+    pub fn install_issued(&self, domain: &str, pem: &[u8]) -> Result<(), String> {
+        self.issued.install(domain, pem, &self.provider)
+    }
+
+    /// Answers `answer` to whoever asks for the token below `/.well-known/acme-challenge/`.
+    pub fn show_token(&self, token: String, answer: String) {
+        self.issued.show_token(token, answer);
+    }
+
+    /// Ends [`Self::show_token`].
+    pub fn hide_token(&self, token: &str) {
+        self.issued.hide_token(token);
+    }
+
+    /// Shows a certificate (both DER) to authorities that ask for a proof in a handshake for `domain`.
+    ///
+    /// # Errors
+    /// Where the two do not go together.
+    pub fn show_handshake(
+        &self,
+        domain: String,
+        certificate: Vec<u8>,
+        key: Vec<u8>,
+    ) -> Result<(), String> {
+        self.issued.show_handshake(domain, certificate, key, &self.provider)
+    }
+
+    /// Ends [`Self::show_handshake`].
+    pub fn hide_handshake(&self, domain: &str) {
+        self.issued.hide_handshake(domain);
+    }
+
+    /// What is answered to whoever asks for this token.
+    pub(crate) fn token(&self, token: &str) -> Option<String> {
+        self.issued.token(token)
     }
 
     /// Reads the files anew, by other settings.
     pub fn prepare(&self, settings: &Settings) -> Result<Prepared, TlsError> {
-        read(&settings.tls, settings.http2, &self.provider, &self.tickets).map(Prepared)
+        read(&settings.tls, settings.http2, &self.provider, &self.tickets, &self.issued)
+            .map(Prepared)
     }
 
     /// New connections get these from now on.
@@ -100,7 +159,7 @@ impl Tls {
         if stamp == old || Some(&stamp) == refused.as_ref() {
             return Ok(false);
         }
-        match read(&settings, has_http2, &self.provider, &self.tickets) {
+        match read(&settings, has_http2, &self.provider, &self.tickets, &self.issued) {
             Ok(read) => {
                 let mut current = self.current();
                 // A reload may have come between.
@@ -122,6 +181,7 @@ impl Tls {
         Session {
             config: Arc::clone(&current.config),
             asks_client: current.settings.client_ca.is_some(),
+            proofs: self.issued.shows_handshakes().then(|| Arc::clone(&self.proofs)),
         }
     }
 
@@ -135,6 +195,7 @@ fn read(
     has_http2: bool,
     provider: &Arc<CryptoProvider>,
     tickets: &Arc<dyn ProducesTickets>,
+    issued: &Arc<Issued>,
 ) -> Result<Current, TlsError> {
     // Before the files are read: what changes meanwhile is seen the next time.
     let stamp = Stamp::of(settings);
@@ -159,7 +220,8 @@ fn read(
             builder.with_client_cert_verifier(verifier.build().map_err(|e| refused(&e))?)
         }
     };
-    let mut config = builder.with_cert_resolver(Arc::new(Chooser::new(files.certificates)));
+    let mut config =
+        builder.with_cert_resolver(Arc::new(Chooser::new(files.certificates, Arc::clone(issued))));
     let first = has_http2.then_some(&ALPN_HTTP2);
     let names = first.into_iter().chain(ALPN_HTTP1);
     config.alpn_protocols = names.map(|name| name.to_vec()).collect();
@@ -170,6 +232,16 @@ fn read(
     };
     let settings = settings.clone();
     Ok(Current { settings, has_http2, config: Arc::new(config), stamp, refused: None })
+}
+
+/// Whether a client says in its first word that it is an authority, which looks for a proof and nothing else.
+pub(crate) fn is_authority<'a>(mut offered: impl Iterator<Item = &'a [u8]>) -> bool {
+    offered.next() == Some(PROOF_PROTOCOL) && offered.next().is_none()
+}
+
+/// Whether it got that proof: then it says no more.
+pub(crate) fn is_proof(protocol: Option<&[u8]>) -> bool {
+    protocol == Some(PROOF_PROTOCOL)
 }
 
 /// Whether HTTP/2 was agreed upon in a handshake.

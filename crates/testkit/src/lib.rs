@@ -1,12 +1,13 @@
 //! What the whole-server tests speak: `Server::app("hello").workers(2).start()`, the same pages through
 //! nginx + php-fpm (`Oracle`), raw HTTP, and waiting on conditions instead of sleeping. Above that: visitors
 //! with cookies (`visitor`), the comparison of their walks (`walk`, `masks`), databases of a test's own. Below it:
-//! collectors that misbehave (`collector`), messages as others read them (`protoc`),
+//! collectors that misbehave (`collector`), an authority that issues certificates (`Authority`), messages as others read them (`protoc`),
 //! surroundings that are too small (`confine`), readers that stop (`tap`), processes (`family`).
 //!
 //! A helper panics where a test would fail anyway: the panic's text is the test's message.
 #![allow(clippy::missing_panics_doc, clippy::expect_used)]
 
+mod authority;
 mod certificate;
 pub mod collector;
 mod confine;
@@ -38,6 +39,7 @@ pub mod visitor;
 mod wait;
 pub mod walk;
 
+pub use authority::{Authority, Mood};
 pub use certificate::Certificate;
 pub use confine::{Cgroup, Disk, may_mount};
 pub use fpm::Fpm;

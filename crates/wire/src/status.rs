@@ -65,6 +65,8 @@ pub struct Status {
     pub workers: Vec<WorkerStatus>,
     /// The processes of `[[console]]`, and places where one is to be.
     pub consoles: Vec<ConsoleStatus>,
+    /// Names whose certificates an authority issues.
+    pub certificates: Vec<CertificateStatus>,
     /// The default pool and the others; empty where there is one. The front's figures above are of all of them, those of
     /// the application are the default pool's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -135,6 +137,22 @@ pub struct GrowthStatus {
     pub at: u64,
     /// By how many workers.
     pub workers: u64,
+}
+
+/// One name of `acme.domains`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CertificateStatus {
+    /// The name.
+    pub domain: String,
+    /// When its certificate ends, in seconds of Unix time; `null`: it has none.
+    pub valid_until: Option<u64>,
+    /// When it is renewed, likewise.
+    pub renewal: Option<u64>,
+    /// Attempts in a row that came to nothing.
+    pub failures: u32,
+    /// What was wrong the last time.
+    pub trouble: Option<String>,
 }
 
 /// The sampler.

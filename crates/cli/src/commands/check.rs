@@ -6,7 +6,7 @@
 use crate::convert::{push_options, sandbox};
 use crate::serve::listen::{bind_hint, socket_hint};
 use crate::serve::{operators, ways};
-use crate::{binary, publish, rights, terminal};
+use crate::{binary, certificates, publish, rights, terminal};
 use anyhow::Result;
 use rustix::fs::{Access, access};
 use samovar_config::{Listen, Listener, Place, Pool, Problems, Settings, Sources};
@@ -129,6 +129,9 @@ fn look(settings: &Settings, found: &mut Report) {
     settings.listen.iter().for_each(|at| look_at_address(at, found));
     settings.admin.iter().for_each(|at| look_at_admin(at, settings, found));
     look_at_ways(settings, found);
+    if !settings.acme.domains.is_empty() {
+        look_at_domains(settings, found);
+    }
     if !settings.tls.certificates.is_empty() {
         let loaded = Tls::load(settings).map_err(anyhow::Error::new);
         let count = settings.tls.certificates.len();
@@ -186,6 +189,25 @@ fn look_at_address(at: &Listener, found: &mut Report) {
                 }
             },
         ),
+    }
+}
+
+/// Whether certificates could be fetched for them, as far as this machine alone can tell.
+fn look_at_domains(settings: &Settings, found: &mut Report) {
+    let names = settings.acme.domains.join(", ");
+    let ways: Vec<_> = certificates::plan(settings).ways.iter().map(|way| way.name()).collect();
+    if ways.is_empty() {
+        let text = format!(
+            "no listener can show an authority that `{names}` is this server's\nhint: `listen` on :80?redirect for \
+             http-01, on https://:443 for tls-alpn-01"
+        );
+        return found.add(Level::Error, "acme", text);
+    }
+    let text = format!("certificates for {names} are fetched by {}", ways.join(" or "));
+    found.add(Level::Ok, "acme", text);
+    if !settings.acme.agree {
+        let text = "the authority's terms are not agreed to: nothing is fetched\nhint: read them, and set `acme.agree`";
+        found.add(Level::Warning, "acme", text);
     }
 }
 

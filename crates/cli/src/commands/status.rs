@@ -4,12 +4,13 @@ use crate::control::client::{self, printable};
 use crate::terminal;
 use anyhow::Result;
 use samovar_wire::{
-    ConsoleStatus, ImageStatus, LinkingStatus, PoolStatus, Request, SavingStatus, ScalingStatus,
-    SharedBreaker, SharedStatus, Status, WorkerStatus, dear, troubles,
+    CertificateStatus, ConsoleStatus, ImageStatus, LinkingStatus, PoolStatus, Request,
+    SavingStatus, ScalingStatus, SharedBreaker, SharedStatus, Status, WorkerStatus, dear, troubles,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Prints the status for people, or the server's JSON as it is.
 pub(crate) fn run(control: Option<PathBuf>, json: bool) -> Result<()> {
@@ -94,6 +95,10 @@ fn render(status: &Status) -> String {
     for scaling in &s.scaling {
         let _ = writeln!(out, "{}", scaling_line(scaling));
     }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+    for certificate in &s.certificates {
+        let _ = writeln!(out, "{}", certificate_line(certificate, now));
+    }
     render_workers(s, &mut out);
     if !s.consoles.is_empty() {
         render_consoles(&s.consoles, &mut out);
@@ -139,6 +144,24 @@ fn scaling_line(scaling: &ScalingStatus) -> String {
         format!(" (queued {queued}, {cores_wanted:.1} of {cores} cores wanted)")
     };
     format!("{name} {workers} of {min} to {max}: {text}{seen}")
+}
+
+/// `certificate of a.example: ends in 80 d, renewed in 50 d`.
+fn certificate_line(of: &CertificateStatus, now: u64) -> String {
+    let CertificateStatus { domain, valid_until, renewal, failures, trouble } = of;
+    let until = |at: u64| age(at.saturating_sub(now) as f64);
+    let mut line = match (valid_until, renewal) {
+        (Some(end), _) if *end <= now => format!("certificate of {domain}: it has ended"),
+        (Some(end), Some(renewal)) => {
+            let (end, renewal) = (until(*end), until(*renewal));
+            format!("certificate of {domain}: ends in {end}, renewed in {renewal}")
+        }
+        _ => format!("certificate of {domain}: none yet, handshakes are refused"),
+    };
+    if let Some(trouble) = trouble {
+        let _ = write!(line, "; {failures} attempts failed: {}", trouble.replace('\n', "; "));
+    }
+    line
 }
 
 /// Where it is as somebody wanted it, there is nothing to say.

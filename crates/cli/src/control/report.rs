@@ -5,6 +5,7 @@ use crate::handover::predecessor::Predecessor;
 use crate::logging::Logs;
 use crate::pools::Pools;
 use crate::sampling::Sampling;
+use samovar_acme::{DomainStatus, Keeper};
 use samovar_config::DEFAULT_POOL;
 use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Shed, Trouble};
 use samovar_insight::{Costs, Insight};
@@ -15,9 +16,9 @@ use samovar_ring::{DesiredState, WorkerState};
 use samovar_shared::Shared;
 use samovar_supervisor::{ConsoleLine, Handle, Image, Linking, Report, ScaleLine};
 use samovar_wire::{
-    ConsoleStatus, Figures, FrontStatus, ImageFinding, ImageStatus, LinkingStatus, PoolStatus,
-    ROUTES_MAX, RouteLine, SavingStatus, ScalingStatus, SharedBreaker, SharedCache, SharedObject,
-    SharedStatus, Status, WAITS_MAX, WaitLine, WorkerStatus,
+    CertificateStatus, ConsoleStatus, Figures, FrontStatus, ImageFinding, ImageStatus,
+    LinkingStatus, PoolStatus, ROUTES_MAX, RouteLine, SavingStatus, ScalingStatus, SharedBreaker,
+    SharedCache, SharedObject, SharedStatus, Status, WAITS_MAX, WaitLine, WorkerStatus,
 };
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -46,6 +47,8 @@ pub(crate) struct StatusSources {
     pub(crate) predecessor: Option<Predecessor>,
     /// Beside the default one.
     pub(crate) pools: Pools,
+    /// Who looks after certificates.
+    pub(crate) keeper: Option<Keeper>,
 }
 
 /// How the server is now.
@@ -105,6 +108,7 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
             .flat_map(|(name, _, report)| report.workers.iter().map(|line| worker(name, line)))
             .collect(),
         consoles: report.consoles.iter().map(console_status).collect(),
+        certificates: sources.keeper.iter().flat_map(Keeper::status).map(certificate).collect(),
         pools: all.iter().filter(|_| !is_one).map(|pool| pool_status(*pool)).collect(),
     }
 }
@@ -132,6 +136,16 @@ fn pool_status((name, front, report): (&str, &CountersSnapshot, &Report)) -> Poo
         retries_total: front.retries_total,
         worker_restarts_total: report.restarts,
         workers_recycled_total: report.recycled,
+    }
+}
+
+fn certificate(of: DomainStatus) -> CertificateStatus {
+    CertificateStatus {
+        domain: of.domain,
+        valid_until: of.valid_until,
+        renewal: of.renewal,
+        failures: of.failures,
+        trouble: of.trouble,
     }
 }
 

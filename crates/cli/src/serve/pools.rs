@@ -1,10 +1,10 @@
 //! The tables `[[pool]]` → rings, memory, a supervisor and a part of the front for each.
 
 use super::link;
-use crate::convert::{Ears, front_settings, supervisor_settings};
+use crate::convert::{Ears, front_settings, sandbox, supervisor_settings};
 use crate::pools::{Pool, Pools};
 use crate::{binary, publish, rights};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use rustix::process::Rlimit;
 use samovar_config::{DEFAULT_POOL, Settings};
 use samovar_front::Front;
@@ -37,6 +37,8 @@ pub(super) fn examine(
 ) -> Result<()> {
     for (pool, program) in settings.pools.iter().zip(programs) {
         binary::recognise(&pool.settings, program).with_context(|| about(&pool.name))?;
+        let checked = sandbox(&pool.settings, program).check().map_err(Error::msg);
+        checked.with_context(|| about(&pool.name))?;
         let obstacles = rights::obstacles(&pool.settings, Some(program));
         if let Some(first) = obstacles.first().filter(|_| is_other_user) {
             bail!(

@@ -12,6 +12,7 @@ use crate::service::{ServiceState, Watchdog};
 use crate::upgrade::{Endings, Inventory, Parts, Serving, Upgrader, Wanted};
 use anyhow::{Context, Result};
 use rustix::process::Rlimit;
+use samovar_acme::Keeper;
 use samovar_admin::Admin;
 use samovar_config::{Listen, Settings};
 use samovar_front::FrontHandle;
@@ -38,6 +39,8 @@ pub(super) struct Entrances {
     pub(super) supervisor: Handle,
     pub(super) pools: Pools,
     pub(super) insight: Option<Arc<Insight>>,
+    /// Orders certificates while connections are accepted: authorities come to look.
+    pub(super) keeper: Option<Keeper>,
 }
 
 impl Entrances {
@@ -45,6 +48,9 @@ impl Entrances {
     pub(super) fn open(&self) {
         self.control.own(true);
         self.door.open(true);
+        if let Some(keeper) = &self.keeper {
+            keeper.begin();
+        }
         if let Some(admin) = &self.admin {
             admin.begin();
         }
@@ -55,6 +61,9 @@ impl Entrances {
     /// The end.
     pub(super) fn close(&self) {
         self.control.remove();
+        if let Some(keeper) = &self.keeper {
+            keeper.leave();
+        }
         if let Some(admin) = &self.admin {
             admin.leave();
         }
@@ -145,6 +154,9 @@ impl Serving for Leaving {
     fn leave(&self) {
         self.entrances.control.own(false);
         self.entrances.door.open(false);
+        if let Some(keeper) = &self.entrances.keeper {
+            keeper.leave();
+        }
         if let Some(admin) = &self.entrances.admin {
             admin.leave();
         }
@@ -197,6 +209,7 @@ pub(super) fn set(scene: Stage) -> Result<Succession> {
     let Stage { beginning, predecessor, .. } = scene;
     let (state, front) = (beginning.state.clone(), status.front.clone());
     let (supervisor, pools) = (status.supervisor.clone(), status.pools.clone());
+    let keeper = status.keeper.clone();
     let of_clients = reloader.clone();
     let begin_reload = move |options: &_, done| of_clients.begin(options, done);
     // Commands come when all that they ask for is there.
@@ -219,6 +232,7 @@ pub(super) fn set(scene: Stage) -> Result<Succession> {
         supervisor,
         pools,
         insight: beginning.insight.clone(),
+        keeper,
     };
     let endings = Endings::default();
     let upgrader = Upgrader::start(Parts {

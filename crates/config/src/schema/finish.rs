@@ -52,9 +52,10 @@ pub(crate) fn sendfile(settings: &mut Settings, _: &Surroundings<'_>) -> Result<
     Ok(())
 }
 
-/// `listen = []` is the one way to get here with none.
-pub(crate) fn listen(settings: &mut Settings, _: &Surroundings<'_>) -> Result<(), Wrong> {
-    if settings.listen.is_empty() {
+/// `listen = []` is the one way to get here with none that somebody has given. Where nobody has, it depends on the
+/// domains (`domain`).
+pub(crate) fn listen(settings: &mut Settings, around: &Surroundings<'_>) -> Result<(), Wrong> {
+    if settings.listen.is_empty() && around.is_given {
         return Err(("is not allowed".to_owned(), "it takes at least one address".to_owned()));
     }
     Ok(())
@@ -64,9 +65,11 @@ pub(crate) fn listen(settings: &mut Settings, _: &Surroundings<'_>) -> Result<()
 pub(crate) fn certificates(settings: &mut Settings, _: &Surroundings<'_>) -> Result<(), Wrong> {
     let needs_one = settings.listen.iter().find(|listener| listener.is_tls());
     match needs_one {
-        Some(listener) if settings.tls.certificates.is_empty() => Err((
+        Some(listener) if settings.tls.certificates.is_empty() && settings.acme.domains.is_empty() => Err((
             format!("is not enough for `{listener}`"),
-            "name a PEM file: `certificates = [\"/etc/ssl/example.pem\"]` below `[tls]`".to_owned(),
+            "name a PEM file: `certificates = [\"/etc/ssl/example.pem\"]` below `[tls]`; or have one fetched: \
+             `domains = [\"example.com\"]` below `[acme]`"
+                .to_owned(),
         )),
         _ => Ok(()),
     }

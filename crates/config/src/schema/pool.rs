@@ -40,7 +40,7 @@ pub(crate) const FIELDS: [Field; 3] = [
 ];
 
 /// The settings that a pool may have for itself.
-pub(crate) const OWN: [&str; 55] = [
+pub(crate) const OWN: [&str; 57] = [
     "root",
     "reload_probe",
     "server_name",
@@ -78,6 +78,8 @@ pub(crate) const OWN: [&str; 55] = [
     "limits.growth_bytes_max",
     "limits.tasks_max",
     "limits.task_stack_bytes",
+    "sandbox.write",
+    "sandbox.read",
     "timeouts.body",
     "timeouts.queue",
     "timeouts.answer",

@@ -50,6 +50,14 @@ pub struct Surroundings<'a> {
     pub cwd: &'a Path,
     /// `$TMPDIR`.
     pub temp_dir: Option<&'a OsStr>,
+    /// `$STATE_DIRECTORY`, where a service manager has services keep what outlives them.
+    pub state_dir: Option<&'a OsStr>,
+    /// `$HOME`.
+    pub home: Option<&'a OsStr>,
+    /// Root reads them.
+    pub is_root: bool,
+    /// Somebody has set what is looked at.
+    pub is_given: bool,
 }
 
 /// What a reload does about a changed setting.
@@ -74,6 +82,8 @@ pub enum Group {
     Serving,
     /// Which answers are packed.
     Compression,
+    /// Certificates that are fetched.
+    Acme,
     /// Certificates.
     Tls,
     /// What web servers may send.
@@ -96,9 +106,10 @@ pub enum Group {
 
 impl Group {
     /// In the order in which they are listed.
-    pub const ALL: [Group; 11] = [
+    pub const ALL: [Group; 12] = [
         Group::Serving,
         Group::Compression,
+        Group::Acme,
         Group::Tls,
         Group::FastCgi,
         Group::Php,
@@ -115,6 +126,7 @@ impl Group {
         match self {
             Group::Serving => "Serving",
             Group::Compression => "Compression",
+            Group::Acme => "ACME",
             Group::Tls => "TLS",
             Group::FastCgi => "FastCGI",
             Group::Php => "PHP",

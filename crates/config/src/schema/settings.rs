@@ -129,6 +129,8 @@ pub struct Settings {
     pub trusts_unix: bool,
     /// Whether HTTP/2 is spoken.
     pub http2: bool,
+    /// Certificates that an authority issues by itself.
+    pub acme: Acme,
     /// Certificates and who may show one.
     pub tls: Tls,
     /// What web servers may send by FastCGI.
@@ -215,6 +217,7 @@ impl Settings {
                 "insight" => self.insight.differing(&other.insight),
                 "profile" => self.profile.differing(&other.profile),
                 "shared" => self.shared.differing(&other.shared),
+                "acme" => self.acme.differing(&other.acme),
                 "tls" => self.tls.differing(&other.tls),
                 "fastcgi" => self.fastcgi.differing(&other.fastcgi),
                 "workers" => self.workers.differing(&other.workers),
@@ -279,6 +282,43 @@ pub struct Pool {
     pub hosts: Vec<String>,
     /// By which its requests are answered. It has no pools and no console workers.
     pub settings: Settings,
+}
+
+sheet! {
+/// Certificates that an authority issues by itself.
+pub struct Acme {
+    /// Names, in lower case, without a dot at their end.
+    pub domains: Vec<String>,
+    /// Whom the authority may write to.
+    pub email: Option<String>,
+    /// Where the authority is: begins with `https://`.
+    pub directory: String,
+    /// PEM file with whom to trust as its server: absolute.
+    pub ca: Option<PathBuf>,
+    /// Whether its terms are agreed to.
+    pub agree: bool,
+    /// How it is shown whose a name is.
+    pub challenge: AcmeChallenge,
+    /// The id of an account that it has made otherwise, with `eab_key`.
+    pub eab_id: Option<String>,
+    /// That account's key, in base64url.
+    pub eab_key: Option<String>,
+    /// Where account and certificates are kept: absolute.
+    pub folder: PathBuf,
+}
+}
+
+words! {
+/// How an authority is shown whose a name is.
+pub enum AcmeChallenge {
+    /// What the listeners allow.
+    #[default]
+    Auto = "auto",
+    /// It asks for a file on port 80.
+    Http01 = "http-01",
+    /// It looks at a certificate on port 443.
+    TlsAlpn01 = "tls-alpn-01",
+}
 }
 
 sheet! {

@@ -1,6 +1,7 @@
 //! The one table of settings, a file for each section. Flags, variables, keys of the file, help, errors and the
 //! manual derive from it.
 
+mod acme;
 mod compression;
 mod exports;
 mod fastcgi;
@@ -21,9 +22,10 @@ use crate::schema::settings::Settings;
 /// Everything that can be set, in the order in which it is listed.
 pub static SETTINGS: &[Setting] = &joined::<{ rows() }>();
 
-const SECTIONS: [&[Setting]; 12] = [
+const SECTIONS: [&[Setting]; 13] = [
     serving::SETTINGS,
     compression::SETTINGS,
+    acme::SETTINGS,
     tls::SETTINGS,
     fastcgi::SETTINGS,
     php::SETTINGS,
@@ -87,10 +89,11 @@ mod tests {
     fn one_name_for_each_setting() {
         for Setting { key, flag, .. } in SETTINGS {
             let expected = match key.split_once('.') {
+                Some(("acme", "domains")) => "domain".to_owned(),
                 Some(("timeouts", name)) => format!("{name}-timeout"),
                 Some((
-                    group @ ("sandbox" | "shared" | "insight" | "tls" | "fastcgi" | "compression"
-                    | "profile" | "workers"),
+                    group @ ("acme" | "sandbox" | "shared" | "insight" | "tls" | "fastcgi"
+                    | "compression" | "profile" | "workers"),
                     name,
                 )) => {
                     format!("{group}-{}", name.replace('_', "-"))

@@ -32,7 +32,8 @@ pub(crate) fn lay(
         problems.extend(read(typed, settings));
     }
     if problems.is_empty() {
-        problems.extend(finish(setting, given.last().copied(), settings, around));
+        let around = Surroundings { is_given: !given.is_empty(), ..*around };
+        problems.extend(finish(setting, given.last().copied(), settings, &around));
     }
     problems
 }

@@ -19,6 +19,14 @@ pub(crate) fn about_server(method: &Method) -> Result<Response<AnswerBody>, Fail
     Ok(response)
 }
 
+/// What an authority has asked for.
+pub(crate) fn text(text: String) -> Response<AnswerBody> {
+    let mut response = Response::new(AnswerBody::whole(text.into()));
+    let kind = HeaderValue::from_static("application/octet-stream");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
 /// The same page by HTTPS. What is no GET keeps its method.
 pub(crate) fn to_https(
     port: u16,

@@ -24,8 +24,10 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
-use tokio::io::AsyncReadExt;
-use tokio_rustls::TlsAcceptor;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_rustls::rustls::server::Acceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_rustls::{LazyConfigAcceptor, TlsAcceptor};
 
 /// What comes before the first request.
 #[derive(Clone, Default)]
@@ -111,9 +113,13 @@ async fn serve_guarded<H, B>(
         }
     }
     let mut is_http2 = false;
-    if let Some(tls::Session { config, asks_client }) = before.tls {
-        let handshake = TlsAcceptor::from(config).accept(stream);
-        match unless_closed(state, handshake).await {
+    if let Some(session) = before.tls {
+        let asks_client = session.asks_client;
+        match unless_closed(state, secure(stream, session)).await {
+            Some(Ok(mut secured)) if tls::is_proof(secured.get_ref().1.alpn_protocol()) => {
+                let _ = unless_closed(state, secured.shutdown()).await;
+                return;
+            }
             Some(Ok(secured)) => {
                 let session = secured.get_ref().1;
                 ends.is_tls = true;
@@ -138,6 +144,15 @@ async fn serve_guarded<H, B>(
     if let After::Http2(stream, said) = http1::serve(state, stream, handler).await {
         http2::serve(state, Prefixed::wrap(said, stream), handler).await;
     }
+}
+
+/// The handshake. An authority that looks for a proof says so in its first word, and gets what others do not.
+async fn secure(stream: AnySocket, session: tls::Session) -> io::Result<TlsStream<AnySocket>> {
+    let tls::Session { config, proofs, .. } = session;
+    let Some(proofs) = proofs else { return TlsAcceptor::from(config).accept(stream).await };
+    let begun = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+    let is_authority = begun.client_hello().alpn().is_some_and(tls::is_authority);
+    begun.into_stream(if is_authority { proofs } else { config }).await
 }
 
 /// Whether a peer is one whose PROXY header is believed: any, unless the settings name the proxies.

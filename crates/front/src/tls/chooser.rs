@@ -1,5 +1,6 @@
-//! Which certificate a client gets: by the name that it asks for.
+//! Which certificate a client gets: by the name that it asks for, of those in files and those that were issued.
 
+use super::issued::{Found, Issued};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use std::collections::HashMap;
@@ -18,6 +19,15 @@ impl Certificate {
         let first = key.cert.first().ok_or("it holds no certificate")?;
         let (_, parsed) = X509Certificate::from_der(first).map_err(|error| error.to_string())?;
         Ok(Certificate { names: names(&parsed), key: Arc::new(key) })
+    }
+
+    /// Whether it names exactly this one, in lower case.
+    pub(super) fn is_for(&self, name: &str) -> bool {
+        self.names.iter().any(|own| own == name)
+    }
+
+    pub(super) fn into_key(self) -> Arc<CertifiedKey> {
+        self.key
     }
 }
 
@@ -40,6 +50,7 @@ pub(super) struct Chooser {
     all: Vec<Arc<CertifiedKey>>,
     /// A name may have several, with keys of different kinds.
     by_name: HashMap<String, Vec<usize>>,
+    issued: Arc<Issued>,
 }
 
 impl std::fmt::Debug for Chooser {
@@ -49,30 +60,59 @@ impl std::fmt::Debug for Chooser {
 }
 
 impl Chooser {
-    pub(super) fn new(certificates: Vec<Certificate>) -> Chooser {
+    pub(super) fn new(certificates: Vec<Certificate>, issued: Arc<Issued>) -> Chooser {
         let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
         for (index, certificate) in certificates.iter().enumerate() {
             for name in &certificate.names {
                 by_name.entry(name.clone()).or_default().push(index);
             }
         }
-        Chooser { all: certificates.into_iter().map(|c| c.key).collect(), by_name }
+        Chooser { all: certificates.into_iter().map(|c| c.key).collect(), by_name, issued }
     }
 
-    /// Those for `name`: exact ones, else those for all names beside it, else the first of all.
-    fn of(&self, name: Option<&str>) -> &[usize] {
+    /// For `name`: exact ones of files, else an issued one, else those of files for all names beside it, else the first
+    /// of all. A name that is looked after and has none yet gets none: a wrong one would teach people to click warnings
+    /// away.
+    fn of(&self, name: Option<&str>) -> Candidates<'_> {
         let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());
-        let found = name.as_deref().and_then(|name| {
-            let beside = || Some(format!("*.{}", name.split_once('.')?.1));
-            self.by_name.get(name).or_else(|| self.by_name.get(&beside()?))
-        });
-        found.map_or(&[0], Vec::as_slice)
+        let Some(name) = name.as_deref() else { return self.first() };
+        if let Some(exact) = self.by_name.get(name) {
+            return Candidates::Files(exact);
+        }
+        let issued = self.issued.of(name);
+        if let Found::Certificate(key) = issued {
+            return Candidates::Issued(Some(key));
+        }
+        let beside = || self.by_name.get(&format!("*.{}", name.split_once('.')?.1));
+        match (beside(), issued) {
+            (Some(beside), _) => Candidates::Files(beside),
+            (None, Found::Pending) => Candidates::Issued(None),
+            (None, _) => self.first(),
+        }
     }
+
+    fn first(&self) -> Candidates<'_> {
+        if self.all.is_empty() {
+            Candidates::Issued(self.issued.first())
+        } else {
+            Candidates::Files(&[0])
+        }
+    }
+}
+
+/// What a client may get.
+enum Candidates<'a> {
+    /// Places in [`Chooser::all`].
+    Files(&'a [usize]),
+    Issued(Option<Arc<CertifiedKey>>),
 }
 
 impl ResolvesServerCert for Chooser {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let candidates = self.of(hello.server_name());
+        let candidates = match self.of(hello.server_name()) {
+            Candidates::Files(places) => places,
+            Candidates::Issued(key) => return key,
+        };
         let schemes = hello.signature_schemes();
         let suits = |index: &&usize| self.all[**index].key.choose_scheme(schemes).is_some();
         let chosen = candidates.iter().find(suits).or(candidates.first())?;
@@ -88,11 +128,30 @@ mod tests {
     fn names_lead_to_certificates() {
         let names = [("a.example", 1), ("*.example", 2), ("*.b.example", 3), ("b.example", 4)];
         let by_name = names.map(|(name, index)| (name.to_owned(), vec![index])).into();
-        let chooser = Chooser { all: Vec::new(), by_name };
+        let provider = rustls::crypto::ring::default_provider();
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let made = |name: &str| {
+            let made =
+                samovar_testkit::Certificate::own(folder.path(), name, &format!("DNS:{name}"));
+            let read = |path: &std::path::Path| std::fs::read(path).expect("our own file");
+            [read(&made.chain), read(&made.key)].concat()
+        };
+        let pem = made("own.example");
+        let key = crate::tls::files::certified(std::path::Path::new("a"), &pem, &provider);
+        let all = vec![Arc::new(key.expect("a certificate"))];
+        let issued = Arc::new(Issued::default());
+        let domains = ["new.issued.example", "x.b.example", "late.example.org", "late.example"];
+        issued.look_after(domains.map(str::to_owned).to_vec());
+        let wrong = issued.install("late.example", &made("new.issued.example"), &provider);
+        assert!(wrong.expect_err("another name").contains("is not for `late.example`"));
+        let new = made("new.issued.example");
+        issued.install("new.issued.example", &new, &provider).expect("it does");
+        let chooser = Chooser { all, by_name, issued };
         for (name, expected) in [
             (Some("a.example"), 1),
             (Some("A.Example."), 1),
             (Some("x.example"), 2),
+            (Some("y.b.example"), 3),
             (Some("x.b.example"), 3),
             (Some("b.example"), 4),
             (Some("x.y.b.example"), 0),
@@ -100,7 +159,24 @@ mod tests {
             (Some(""), 0),
             (None, 0),
         ] {
-            assert_eq!(chooser.of(name), [expected], "{name:?}");
+            let Candidates::Files(places) = chooser.of(name) else { panic!("{name:?}") };
+            assert_eq!(places, [expected], "{name:?}");
         }
+        for (name, has_one) in [
+            ("New.issued.example.", Some(true)),
+            ("late.example.org", Some(false)),
+            // What is not there yet may be answered by a file for all names beside it.
+            ("late.example", None),
+        ] {
+            let found = match chooser.of(Some(name)) {
+                Candidates::Files(_) => None,
+                Candidates::Issued(key) => Some(key.is_some()),
+            };
+            assert_eq!(found, has_one, "{name}");
+        }
+        chooser.issued.look_after(vec!["late.example".to_owned()]);
+        assert!(matches!(chooser.of(Some("new.issued.example")), Candidates::Files([0])));
+        let alone = Chooser { all: Vec::new(), by_name: HashMap::new(), issued: Arc::default() };
+        assert!(matches!(alone.of(None), Candidates::Issued(None)));
     }
 }

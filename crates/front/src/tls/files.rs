@@ -67,6 +67,17 @@ impl Files {
     }
 }
 
+/// A certificate and its key, both in one text that is `path`'s.
+pub(super) fn certified(
+    path: &Path,
+    text: &[u8],
+    provider: &CryptoProvider,
+) -> Result<CertifiedKey, TlsError> {
+    let key = private_key(path, text)?;
+    CertifiedKey::from_der(chain(path, text)?, key, provider)
+        .map_err(|error| unusable(path, error, "the key is that of the file's first certificate"))
+}
+
 fn certificate(
     path: &Path,
     key: Option<&PathBuf>,

@@ -41,7 +41,7 @@ pub(super) const SETTINGS: &[Setting] = &[
                 Listener::read(text).map(|listener| settings.listen.push(listener))
             },
         },
-        default: Preset::Text("127.0.0.1:8080"),
+        default: Preset::Derived("127.0.0.1:8080; with acme.domains :80?redirect and https://:443"),
         doc: "Address to listen on; can be given several times",
         long: "HOST:PORT, where :PORT means all IPv4 interfaces and port 0 any free port; the line \
                that says the server is ready names the port. https:// in front: TLS, by \

@@ -1,0 +1,456 @@
+//! The thread that looks after certificates: when one is due it is fetched, what is on the disk is used.
+//!
+//! Of several servers with one folder the one that holds its lock orders; the others use what it writes. A server that is
+//! followed by another gives the lock away, and one that has not begun does not ask for it.
+
+use crate::account::{self, Known, unkept};
+use crate::order;
+use crate::plan::Plan;
+use crate::stage::Stage;
+use crate::store::{Stamp, Store};
+use crate::trouble::Trouble;
+use crate::validity::{Validity, pause};
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How often the disk and the clock, which may jump, are looked at.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// Looks after the certificates of a plan. Cheap to clone.
+#[derive(Clone)]
+pub struct Keeper(Arc<Shared>);
+
+/// How it stands with one name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DomainStatus {
+    /// The name.
+    pub domain: String,
+    /// When its certificate ends, in seconds of Unix time; `None`: it has none.
+    pub valid_until: Option<u64>,
+    /// When it is renewed, likewise.
+    pub renewal: Option<u64>,
+    /// Attempts in a row that came to nothing.
+    pub failures: u32,
+    /// What was wrong the last time.
+    pub trouble: Option<String>,
+}
+
+struct Shared {
+    stage: Box<dyn Stage>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    plan: Plan,
+    /// Counts the plans.
+    version: u64,
+    may_order: bool,
+    ends: bool,
+    has_thread: bool,
+    names: Vec<DomainStatus>,
+}
+
+impl std::fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keeper").finish_non_exhaustive()
+    }
+}
+
+impl Keeper {
+    /// Uses what is on the disk. Nothing is ordered before [`Self::begin`].
+    pub fn new(plan: Plan, stage: impl Stage) -> Keeper {
+        stage.look_after(&plan.domains);
+        let begun = State {
+            version: 0,
+            may_order: false,
+            ends: false,
+            has_thread: false,
+            names: Vec::new(),
+            plan,
+        };
+        let stage = Box::new(stage);
+        let keeper =
+            Keeper(Arc::new(Shared { stage, state: Mutex::new(begun), changed: Condvar::new() }));
+        let mut rounds = Rounds::new(Arc::clone(&keeper.0));
+        rounds.look();
+        keeper
+    }
+
+    /// Orders what is due from now on.
+    pub fn begin(&self) {
+        self.0.state().may_order = true;
+        self.wake();
+    }
+
+    /// Has another plan; what has failed is tried again at once.
+    pub fn change(&self, plan: Plan) {
+        let mut state = self.0.state();
+        self.0.stage.look_after(&plan.domains);
+        state.plan = plan;
+        state.version += 1;
+        drop(state);
+        self.wake();
+    }
+
+    /// Orders nothing any more: another server does. What is being asked for ends with the process.
+    pub fn leave(&self) {
+        let mut state = self.0.state();
+        state.may_order = false;
+        state.ends = true;
+        drop(state);
+        self.0.changed.notify_all();
+    }
+
+    /// How it stands with each name.
+    pub fn status(&self) -> Vec<DomainStatus> {
+        self.0.state().names.clone()
+    }
+
+    fn wake(&self) {
+        let mut state = self.0.state();
+        if !state.has_thread && !state.plan.domains.is_empty() && state.may_order {
+            let shared = Arc::clone(&self.0);
+            let thread = std::thread::Builder::new().name("certificates".into());
+            match thread.spawn(move || Rounds::new(shared).run()) {
+                Ok(_) => state.has_thread = true,
+                Err(error) => {
+                    tracing::error!(%error, "no thread to look after certificates: none is fetched");
+                }
+            }
+        }
+        drop(state);
+        self.0.changed.notify_all();
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the thread knows of one name.
+struct Name {
+    domain: String,
+    stamp: Stamp,
+    /// Read at least once.
+    is_read: bool,
+    valid: Option<Valid>,
+    failures: u32,
+    trouble: Option<String>,
+    next: Instant,
+    /// Issued, and the disk did not take it.
+    unsaved: Option<Vec<u8>>,
+}
+
+#[derive(Clone, Copy)]
+struct Valid {
+    dates: Validity,
+    renewal: SystemTime,
+}
+
+impl Name {
+    fn new(domain: &str) -> Name {
+        Name {
+            domain: domain.to_owned(),
+            stamp: None,
+            is_read: false,
+            valid: None,
+            failures: 0,
+            trouble: None,
+            next: Instant::now(),
+            unsaved: None,
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        let is_time = self.valid.is_none_or(|valid| SystemTime::now() >= valid.renewal);
+        is_time && Instant::now() >= self.next
+    }
+
+    fn status(&self) -> DomainStatus {
+        let seconds = |at: SystemTime| at.duration_since(UNIX_EPOCH).map_or(0, |at| at.as_secs());
+        DomainStatus {
+            domain: self.domain.clone(),
+            valid_until: self.valid.map(|valid| seconds(valid.dates.until)),
+            renewal: self.valid.map(|valid| seconds(valid.renewal)),
+            failures: self.failures,
+            trouble: self.trouble.clone(),
+        }
+    }
+}
+
+/// The thread's own.
+struct Rounds {
+    shared: Arc<Shared>,
+    plan: Plan,
+    version: u64,
+    store: Store,
+    names: Vec<Name>,
+    lock: Option<File>,
+    known: Option<Known>,
+    /// The folder's trouble, which is told when it changes.
+    folder_trouble: Option<String>,
+}
+
+impl Rounds {
+    fn new(shared: Arc<Shared>) -> Rounds {
+        let state = shared.state();
+        let (plan, version) = (state.plan.clone(), state.version);
+        drop(state);
+        Rounds {
+            store: Store::new(&plan.folder, &plan.directory),
+            names: plan.domains.iter().map(|domain| Name::new(domain)).collect(),
+            shared,
+            plan,
+            version,
+            lock: None,
+            known: None,
+            folder_trouble: None,
+        }
+    }
+
+    fn run(&mut self) {
+        loop {
+            let state = self.shared.state();
+            if state.ends {
+                return;
+            }
+            let changed = (state.version != self.version).then(|| state.plan.clone());
+            let version = state.version;
+            let may_order = state.may_order;
+            drop(state);
+            self.version = version;
+            if let Some(plan) = changed {
+                self.follow(plan);
+            }
+            self.look();
+            if !may_order || self.names.is_empty() {
+                self.lock = None;
+            } else if self.lock.is_none() {
+                self.take_lock();
+            }
+            let due = self.names.iter().position(Name::is_due).filter(|_| self.lock.is_some());
+            match due {
+                Some(index) => self.attempt(index),
+                None => self.wait(),
+            }
+        }
+    }
+
+    /// Another plan: what is known of names that stay is kept, and all are tried again at once.
+    fn follow(&mut self, plan: Plan) {
+        let store = Store::new(&plan.folder, &plan.directory);
+        let is_same_place = store.folder() == self.store.folder();
+        let old = std::mem::take(&mut self.names);
+        let mut old: Vec<Name> = if is_same_place { old } else { Vec::new() };
+        let names = plan.domains.iter().map(|domain| {
+            let place = old.iter().position(|name| name.domain == *domain);
+            let mut name = place.map_or_else(|| Name::new(domain), |at| old.swap_remove(at));
+            // A name that came back has lost what was in use.
+            name.is_read = false;
+            name.next = Instant::now();
+            name
+        });
+        self.names = names.collect();
+        if !is_same_place {
+            self.lock = None;
+        }
+        self.known = None;
+        self.store = store;
+        self.plan = plan;
+    }
+
+    /// Uses what has changed on the disk, and saves what it would not take before.
+    fn look(&mut self) {
+        for name in &mut self.names {
+            if let Some(pem) = &name.unsaved
+                && self.store.keep_certificate(&name.domain, pem).is_ok()
+            {
+                tracing::info!(domain = name.domain, "the certificate is kept now");
+                name.unsaved = None;
+            }
+            let stamp = self.store.stamp(&name.domain);
+            if name.unsaved.is_some() || (name.is_read && stamp == name.stamp) {
+                continue;
+            }
+            (name.is_read, name.stamp) = (true, stamp);
+            let read = match self.store.certificate(&name.domain) {
+                Ok(None) => continue,
+                Ok(Some(pem)) => take(&*self.shared.stage, name, &pem),
+                Err(error) => Err(error.to_string()),
+            };
+            if let Err(error) = read {
+                tracing::warn!(
+                    domain = name.domain,
+                    folder = %self.store.folder().display(),
+                    error,
+                    "the certificate that is kept cannot be used: another one is fetched if there is none"
+                );
+            }
+        }
+        self.publish();
+    }
+
+    fn take_lock(&mut self) {
+        let taken = self.store.lock();
+        let trouble = match taken {
+            Ok(lock) => {
+                self.lock = lock;
+                None
+            }
+            Err(error) => {
+                Some(unkept("cannot use the folder of certificates", &self.store, &error))
+            }
+        };
+        if let Some(Trouble { what, hint, .. }) = &trouble
+            && self.folder_trouble.as_ref() != Some(what)
+        {
+            tracing::error!(hint, "no certificate is fetched: {what}");
+        }
+        self.folder_trouble = trouble.map(|trouble| trouble.what);
+    }
+
+    fn publish(&self) {
+        let names: Vec<DomainStatus> = self
+            .names
+            .iter()
+            .map(|name| {
+                let status = name.status();
+                let trouble = status.trouble.clone().or_else(|| self.folder_trouble.clone());
+                DomainStatus { trouble, ..status }
+            })
+            .collect();
+        self.shared.state().names = names;
+    }
+
+    /// Until something may be due.
+    fn wait(&self) {
+        self.publish();
+        let next = self.names.iter().map(|name| name.next).filter(|next| *next > Instant::now());
+        let next = next.min().map_or(LOOK, |next| next.duration_since(Instant::now()));
+        let to_renewal = self
+            .names
+            .iter()
+            .filter_map(|name| name.valid?.renewal.duration_since(SystemTime::now()).ok());
+        let limit = to_renewal.min().unwrap_or(LOOK).min(next).min(LOOK);
+        let state = self.shared.state();
+        if state.version == self.version && !state.ends {
+            // A spurious wake-up is one look more.
+            drop(self.shared.changed.wait_timeout(state, limit));
+        }
+    }
+
+    fn attempt(&mut self, index: usize) {
+        let domain = self.names[index].domain.clone();
+        if self.names[index].valid.is_none() && self.names[index].failures == 0 {
+            self.shared.stage.say(&format!(
+                "fetching a certificate for {domain}; until it is there TLS handshakes for that name are refused"
+            ));
+        }
+        let fetched = self.fetch(&domain, self.names[index].failures);
+        let (plan, store) = (&self.plan, &self.store);
+        let name = &mut self.names[index];
+        let used = fetched.and_then(|pem| {
+            take(&*self.shared.stage, name, &pem).map_err(|error| {
+                let what = format!("the authority's certificate cannot be used: {error}");
+                Trouble::new(what, "it is tried again; another `acme.directory` may do better")
+            })?;
+            Ok(pem)
+        });
+        match used {
+            Ok(pem) => {
+                let life = name.valid.map_or(Duration::ZERO, |valid| valid.dates.life());
+                // However wrong the clock is, nobody is asked all the time.
+                name.next = Instant::now() + life / 2;
+                (name.failures, name.trouble) = (0, None);
+                if let Err(error) = store.keep_certificate(&domain, &pem) {
+                    let Trouble { what, hint, .. } =
+                        unkept("cannot keep the certificate", store, &error);
+                    tracing::error!(domain, hint, "it is used until the server ends: {what}");
+                    name.unsaved = Some(pem);
+                }
+                name.stamp = store.stamp(&domain);
+                if name.valid.is_some_and(|valid| SystemTime::now() >= valid.renewal) {
+                    tracing::warn!(
+                        domain,
+                        "the new certificate is due for renewal already (hint: is this machine's clock right?)"
+                    );
+                }
+                self.shared.stage.say(&format!("a certificate for {domain} is in use"));
+            }
+            Err(Trouble { what, hint, asked, is_stranger }) => {
+                self.known = None;
+                name.failures = name.failures.saturating_add(1);
+                let wait = pause(name.failures, asked, fastrand::f64());
+                name.next = Instant::now() + wait;
+                tracing::error!(
+                    domain,
+                    attempts = name.failures,
+                    directory = plan.directory,
+                    "no certificate: {what} (hint: {hint}); next attempt in {} s, or with a reload",
+                    wait.as_secs()
+                );
+                name.trouble = Some(what);
+                if is_stranger {
+                    let put_aside = store.put_account_aside();
+                    tracing::warn!(
+                        ?put_aside,
+                        "the authority does not know this account: another one is made"
+                    );
+                }
+            }
+        }
+        self.publish();
+    }
+
+    /// Whatever an authority answers, this thread goes on.
+    fn fetch(&mut self, domain: &str, failures: u32) -> Result<Vec<u8>, Trouble> {
+        // One that cannot be kept would be asked for with each start.
+        self.store
+            .try_out()
+            .map_err(|error| unkept("a certificate could not be kept", &self.store, &error))?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let runtime = runtime.map_err(|error| {
+            Trouble::new(format!("cannot ask anybody: {error}"), "it is tried again")
+        })?;
+        let ways = &self.plan.ways;
+        let Some(way) = ways.get(failures as usize % ways.len().max(1)).copied() else {
+            return Err(Trouble::new(
+                "no listener can show an authority that the name is this server's",
+                "`listen` on :80?redirect, or https://:443",
+            ));
+        };
+        let (plan, store, stage) = (&self.plan, &self.store, &*self.shared.stage);
+        let known = self.known.take();
+        let asked = catch_unwind(AssertUnwindSafe(|| {
+            runtime.block_on(async {
+                let known = match known {
+                    Some(known) => known,
+                    None => account::open(plan, store).await?,
+                };
+                let pem = order::obtain(&known, domain, way, stage).await?;
+                Ok((known, pem))
+            })
+        }));
+        let (known, pem) = asked.unwrap_or_else(|_| {
+            Err(Trouble::new(
+                "the authority's answer was none that could be handled",
+                "does `acme.directory` name an ACME directory?",
+            ))
+        })?;
+        self.known = Some(known);
+        Ok(pem)
+    }
+}
+
+/// Has a certificate used, if it can be.
+fn take(stage: &dyn Stage, name: &mut Name, pem: &[u8]) -> Result<(), String> {
+    let dates = Validity::read(pem)?;
+    stage.install(&name.domain, pem)?;
+    name.valid = Some(Valid { dates, renewal: dates.renewal(fastrand::f64()) });
+    Ok(())
+}

@@ -1,0 +1,200 @@
+//! The section ACME: certificates that an authority issues by itself.
+
+use crate::schema::domain;
+use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
+use crate::schema::settings::AcmeChallenge;
+
+use super::row::{self, path};
+
+/// What its settings have in common.
+const PLAIN: Setting = Setting { group: Group::Acme, ..row::PLAIN };
+
+/// Longest address of a directory, e-mail address, and key of an external account.
+const TEXT_BYTES_MAX: usize = 1024;
+
+pub(super) const SETTINGS: &[Setting] = &[
+    Setting {
+        key: "acme.domains",
+        flag: "domain",
+        value: "NAME",
+        kind: Kind::List {
+            allowed: "a name such as `example.com`",
+            clear: |settings| settings.acme.domains.clear(),
+            // What is wrong with a name is said by `finish`, name by name.
+            push: |settings, text| {
+                (text.len() <= TEXT_BYTES_MAX).then(|| settings.acme.domains.push(text.to_owned()))
+            },
+        },
+        default: Preset::Derived("none"),
+        doc: "Name for which a certificate is fetched and renewed; can be given several times",
+        long: "By ACME, from Let's Encrypt unless acme.directory says otherwise, whose terms you agree to by that. \
+               Without `listen` the server then listens on :80?redirect and https://:443. The name must lead to this \
+               machine, and the authority must reach it on port 80 or 443. Beside these names tls.certificates go on.",
+        finish: Some(domain::finish),
+        ..PLAIN
+    },
+    Setting {
+        key: "acme.email",
+        flag: "acme-email",
+        value: "ADDRESS",
+        kind: Kind::Text {
+            allowed: "an address such as `me@example.com`",
+            set: |settings, text, _| {
+                is_email(text).then(|| settings.acme.email = Some(text.to_owned()))
+            },
+        },
+        default: Preset::Derived("none"),
+        doc: "Whom the authority may write to about these certificates",
+        ..PLAIN
+    },
+    Setting {
+        key: "acme.directory",
+        flag: "acme-directory",
+        value: "URL",
+        kind: Kind::Text {
+            allowed: "the https:// address of an ACME directory",
+            set: |settings, text, _| {
+                is_https(text).then(|| text.clone_into(&mut settings.acme.directory))
+            },
+        },
+        default: Preset::Text("https://acme-v02.api.letsencrypt.org/directory"),
+        doc: "The authority: where its ACME directory is",
+        long: "To try it out: https://acme-staging-v02.api.letsencrypt.org/directory, which has generous limits and \
+               whose certificates no browser trusts.",
+        ..PLAIN
+    },
+    Setting {
+        key: "acme.ca",
+        flag: "acme-ca",
+        value: "FILE",
+        kind: path(|settings, path| settings.acme.ca = Some(path), "a PEM file"),
+        default: Preset::Derived("what this machine trusts"),
+        doc: "Whom to trust as the directory's server: for a private authority",
+        ..PLAIN
+    },
+    Setting {
+        key: "acme.agree",
+        flag: "acme-agree",
+        value: "BOOL",
+        kind: Kind::Switch(|settings| &mut settings.acme.agree),
+        default: Preset::Text("true"),
+        doc: "Whether the authority's terms are agreed to; without that no account is made",
+        ..PLAIN
+    },
+    Setting {
+        key: "acme.challenge",
+        flag: "acme-challenge",
+        value: "KIND",
+        kind: Kind::Word {
+            words: AcmeChallenge::WORDS,
+            set: |settings, index| settings.acme.challenge = AcmeChallenge::ALL[index],
+        },
+        default: Preset::Text("auto"),
+        doc: "How the authority is shown that a name is this server's",
+        long: "http-01: it asks port 80; tls-alpn-01: it asks port 443. auto: what `listen` allows, and the other way after \
+               one has failed.",
+        ..PLAIN
+    },
+    Setting {
+        key: "acme.eab_id",
+        flag: "acme-eab-id",
+        value: "TEXT",
+        kind: Kind::Text {
+            allowed: "the id that the authority has given you",
+            set: |settings, text, _| {
+                is_plain(text).then(|| settings.acme.eab_id = Some(text.to_owned()))
+            },
+        },
+        default: Preset::Derived("none"),
+        doc: "External account binding: the id that the authority has given you",
+        ..PLAIN
+    },
+    Setting {
+        key: "acme.eab_key",
+        flag: "acme-eab-key",
+        value: "KEY",
+        kind: Kind::Text {
+            allowed: "a key in base64url, as the authority has given it",
+            set: |settings, text, _| {
+                let is_sound = is_plain(text)
+                    && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_=".contains(&b));
+                is_sound.then(|| settings.acme.eab_key = Some(text.to_owned()))
+            },
+        },
+        default: Preset::Derived("none"),
+        doc: "External account binding: the key that goes with it",
+        long: "Flags are seen by all users of a machine: rather SAMOVAR_ACME_EAB_KEY or the file.",
+        finish: Some(domain::finish_external),
+        ..PLAIN
+    },
+    Setting {
+        key: "acme.folder",
+        flag: "acme-folder",
+        value: "FOLDER",
+        kind: path(|settings, path| settings.acme.folder = path, "a folder"),
+        default: Preset::Derived(
+            "`acme` in $STATE_DIRECTORY, else for root /var/lib/samovar/acme, else ~/.local/state/samovar/acme",
+        ),
+        doc: "Where account and certificates are kept, with their keys",
+        long: "Made, for the server's user alone, where it is missing. Without it each start would ask for new \
+               certificates, and authorities allow few.",
+        on_reload: OnReload::Kept(|old, new| old.acme.folder != new.acme.folder),
+        finish: Some(domain::finish_folder),
+        ..PLAIN
+    },
+];
+
+fn is_plain(text: &str) -> bool {
+    (1..=TEXT_BYTES_MAX).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
+}
+
+fn is_https(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix("https://") else { return false };
+    let host = rest.split(['/', '?']).next().unwrap_or_default();
+    // What no URL holds would be somebody's mistake, and is nothing to try over a network.
+    let is_url = |b: u8| b.is_ascii_alphanumeric() || b"-._~:/?@!$&'()*+,;=%[]".contains(&b);
+    is_plain(text) && !host.is_empty() && !host.contains('@') && rest.bytes().all(is_url)
+}
+
+fn is_email(text: &str) -> bool {
+    let is_name = |b: u8| b.is_ascii_graphic() && !b"<>,;:\"()[]\\?&#%".contains(&b);
+    text.len() <= TEXT_BYTES_MAX
+        && text.bytes().all(is_name)
+        && text
+            .split_once('@')
+            .is_some_and(|(name, host)| !name.is_empty() && !host.is_empty() && !host.contains('@'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_authorities_and_people() {
+        for (text, expected) in [
+            ("https://acme-v02.api.letsencrypt.org/directory", true),
+            ("https://[::1]:14000/dir", true),
+            ("https://ca.internal/acme/acme/directory?x=1", true),
+            ("http://ca.internal/directory", false),
+            ("https://", false),
+            ("https:///directory", false),
+            ("https://a b/", false),
+            ("https://a\u{e4}/", false),
+            ("https://user:pw@ca/", false),
+            ("https://a/{x}", false),
+        ] {
+            assert_eq!(is_https(text), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("me@example.com", true),
+            ("me+x@example.com", true),
+            ("example.com", false),
+            ("me@", false),
+            ("mailto:me@example.com", false),
+            ("me@example.com,you@example.com", false),
+            ("me@a@b", false),
+        ] {
+            assert_eq!(is_email(text), expected, "{text}");
+        }
+    }
+}
