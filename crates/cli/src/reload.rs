@@ -282,6 +282,11 @@ impl Reloader {
         pool.supervisor.send(Command::Reload(reload));
     }
 
+    /// Whether PHP's processes may give orders: as the server was started.
+    pub(crate) fn obeys_php(&self) -> bool {
+        self.0.first.control_from_php
+    }
+
     /// The longest `timeouts.boot` of the generations that serve.
     pub(crate) fn boot_limit(&self) -> Duration {
         let served = self.1.lock().unwrap_or_else(PoisonError::into_inner);
@@ -368,7 +373,7 @@ fn keep(settings: &mut Settings, first: &Settings) {
     settings.insight.otlp = first.insight.otlp.clone();
     settings.insight.enabled = first.insight.enabled;
     // Root may have made it, for this user.
-    settings.acme.folder = first.acme.folder.clone();
+    settings.acme.folder.clone_from(&first.acme.folder);
     // Whether there are workers that trace, likewise.
     settings.profile = first.profile.clone();
 }

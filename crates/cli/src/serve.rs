@@ -29,9 +29,9 @@ use limits::Limits;
 use operators::Measured;
 use rustix::process::Rlimit;
 use samovar_config::{Settings, Sources};
-use samovar_front::{Bound, Front, Tls};
+use samovar_front::{Bound, Front, FrontHandle, SupervisorLink, Tls};
 use samovar_insight::pinba::listener::PinbaIn;
-use samovar_insight::{Insight, Turn};
+use samovar_insight::{Insight, Intake, Turn};
 use samovar_profile::loads::Loads;
 use samovar_published::Publishing;
 use samovar_ring::Ring;
@@ -199,13 +199,8 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     let pinba_copy = pinba.as_ref().map(PinbaIn::copy).transpose()?;
     let Measured { intake, insight, slow_log, sampling } =
         operators::measure(&settings, pinba, &turn)?;
-    let (mut front, front_handle) =
-        Front::new(listeners, tls.clone(), ring, front_settings(&settings), link, intake)?;
-    let pools = pools::add(&settings, of_pools, &mut front)?;
-    if follows {
-        front_handle.hold();
-    }
-    let obeys_php = settings.control_from_php;
+    let of_front = (listeners, tls.clone(), ring, link, intake);
+    let (front, front_handle, pools) = open_front(&settings, of_front, of_pools, follows)?;
     let keeper = tls.as_ref().map(|tls| certificates::keeper(&settings, tls, logs));
     let limits = Limits::new(front_settings(&settings).limits.connections_max);
     let environment = environment(identity.as_ref());
@@ -257,7 +252,6 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         inventory,
         environment,
         open_files,
-        obeys_php,
         beginning: beginning.clone(),
         predecessor: predecessor.clone(),
     };
@@ -293,6 +287,28 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         graphs,
         _entrances: Closing(entrances, upgrader),
     })
+}
+
+/// What serves all pools; one that follows another server waits for its turn.
+fn open_front(
+    settings: &Settings,
+    (listeners, tls, ring, link, intake): (
+        Vec<Bound>,
+        Option<Arc<Tls>>,
+        Ring,
+        SupervisorLink,
+        Option<Intake>,
+    ),
+    of_pools: Vec<pools::Prepared>,
+    follows: bool,
+) -> Result<(Front, FrontHandle, Pools)> {
+    let (mut front, handle) =
+        Front::new(listeners, tls, ring, front_settings(settings), link, intake)?;
+    let pools = pools::add(settings, of_pools, &mut front)?;
+    if follows {
+        handle.hold();
+    }
+    Ok((front, handle, pools))
 }
 
 /// Who hears of what workers load, and whose call graphs are taken down.

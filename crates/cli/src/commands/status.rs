@@ -10,7 +10,7 @@ use samovar_wire::{
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Prints the status for people, or the server's JSON as it is.
 pub(crate) fn run(control: Option<PathBuf>, json: bool) -> Result<()> {
@@ -149,7 +149,7 @@ fn scaling_line(scaling: &ScalingStatus) -> String {
 /// `certificate of a.example: ends in 80 d, renewed in 50 d`.
 fn certificate_line(of: &CertificateStatus, now: u64) -> String {
     let CertificateStatus { domain, valid_until, renewal, failures, trouble } = of;
-    let until = |at: u64| age(at.saturating_sub(now) as f64);
+    let until = |at: u64| age(Duration::from_secs(at.saturating_sub(now)).as_secs_f64());
     let mut line = match (valid_until, renewal) {
         (Some(end), _) if *end <= now => format!("certificate of {domain}: it has ended"),
         (Some(end), Some(renewal)) => {

@@ -69,7 +69,7 @@ fn is_order(request: &Request) -> bool {
 }
 
 /// In the form that whoever asked for it reads.
-fn refusal(request: Result<Request, Misunderstood>) -> String {
+fn refusal(request: &Result<Request, Misunderstood>) -> String {
     let why = "a process of this server may not do that\n\
          hint: use a shell, or set control_from_php = true if an application is to give the server orders"
         .to_owned();
@@ -119,7 +119,7 @@ impl Server {
                 order = line.split_whitespace().next(),
                 "a process of this server gives it orders (hint: control_from_php = true if that is meant)"
             );
-            return Reply::Now(refusal(request));
+            return Reply::Now(refusal(&request));
         }
         Reply::Now(match request {
             Ok(Request::Status) => line_of(&status(&self.sources)),

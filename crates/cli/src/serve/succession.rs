@@ -189,8 +189,6 @@ pub(super) struct Stage {
     /// Variables that PHP's processes have otherwise than this one.
     pub(super) environment: Vec<(String, Option<String>)>,
     pub(super) open_files: Rlimit,
-    /// Whether PHP's processes may give orders.
-    pub(super) obeys_php: bool,
     pub(super) beginning: Beginning,
     /// The server that goes on until this one is told to.
     pub(super) predecessor: Option<Predecessor>,
@@ -210,6 +208,7 @@ pub(super) fn set(scene: Stage) -> Result<Succession> {
     let (state, front) = (beginning.state.clone(), status.front.clone());
     let (supervisor, pools) = (status.supervisor.clone(), status.pools.clone());
     let keeper = status.keeper.clone();
+    let obeys_php = reloader.obeys_php();
     let of_clients = reloader.clone();
     let begin_reload = move |options: &_, done| of_clients.begin(options, done);
     // Commands come when all that they ask for is there.
@@ -223,7 +222,7 @@ pub(super) fn set(scene: Stage) -> Result<Succession> {
         done(UpgradeAnswer::refused(why), sync_channel(0).0);
     };
     let server =
-        Server::new(status, state.clone(), begin_reload, Box::new(begin_upgrade), scene.obeys_php)?;
+        Server::new(status, state.clone(), begin_reload, Box::new(begin_upgrade), obeys_php)?;
     let entrances = Entrances {
         front,
         admin: admin.map(Arc::new),
