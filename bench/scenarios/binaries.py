@@ -4,9 +4,9 @@
   git worktree add /tmp/before COMMIT && make -C /tmp/before build
   bench/scenarios/binaries.py --before /tmp/before/target/release/samovar [--workloads hello,symfony] [--output DIR]
 
-before is the other build, now is target/release/samovar (or what SAMOVAR_BIN names). Both serve the same application with
-the same settings, in turns. Ratios are those of the rounds, each beside the same round's "before": a machine that others
-use as well slows both down.
+before is the other build, now is target/release/samovar (or what SAMOVAR_BIN names). Both serve the same application
+with the same settings, in turns. Ratios are those of the rounds, each beside the same round's "before": a machine that
+others use as well slows both down.
 """
 
 import dataclasses
@@ -19,7 +19,8 @@ from suite import report, scenario, servers  # noqa: E402: the suite is beside t
 
 WORKLOADS = ("hello", "echo", "bootstrap", "symfony")
 MODELS = ("native", "resident", "checkpoint", "fpm")
-COLUMNS = ["server", "CPU µs/request (min–max)", "CPU × before", "requests/s", "p50 ms", "p99 ms", "p99 × before", "errors"]
+COLUMNS = ["server", "CPU µs/request (min–max)", "CPU × before", "requests/s", "p50 ms", "p99 ms", "p99 × before",
+           "errors"]
 
 
 def main():

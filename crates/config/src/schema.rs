@@ -3,6 +3,9 @@
 //! `location` (the tables `[[location]]`), `log_target` (where logs go), `pool` (the tables `[[pool]]`), `notation` (sizes, times, addresses), `domain` (names of the server, and what follows from them), `finish` (what only
 //! the machine knows), [`names`] (what was meant by a mistyped one).
 
+#[macro_use]
+pub(crate) mod sheet;
+
 pub mod address;
 pub mod binary;
 pub mod compression;

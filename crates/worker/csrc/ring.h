@@ -22,7 +22,13 @@ _Static_assert(sizeof(samovar_header) == 16, "as in Rust");
 /* Flags of a request: it came over TLS; its script is the front controller; somebody reads
  * what is said of it; a web server has told all its variables; it is a sample of whole
  * scripts. */
-enum { SAMOVAR_HTTPS = 1, SAMOVAR_APP = 2, SAMOVAR_LEDGER = 4, SAMOVAR_FASTCGI = 8, SAMOVAR_WHOLE = 16 };
+enum {
+    SAMOVAR_HTTPS = 1,
+    SAMOVAR_APP = 2,
+    SAMOVAR_LEDGER = 4,
+    SAMOVAR_FASTCGI = 8,
+    SAMOVAR_WHOLE = 16
+};
 
 /* Most bytes of what is said of it. */
 enum { SAMOVAR_REPORT_BYTES = 8192 };

@@ -7,77 +7,19 @@ use crate::schema::console::ConsoleCommand;
 use crate::schema::listener::Listener;
 use crate::schema::location::Location;
 use crate::schema::log_target::LogTarget;
+use crate::schema::sheet::Blank;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The sheet onto which the table's defaults are laid.
-///
-/// Not `Default`: a blank sheet (0 workers, no time-outs) is no set of defaults, and nobody outside
-/// this crate should get hold of one.
-pub(crate) trait Blank {
-    fn blank() -> Self;
-}
+mod logs;
+mod measured;
+mod secure;
 
-impl<T: Default> Blank for T {
-    fn blank() -> T {
-        T::default()
-    }
-}
-
-/// Declares a struct of settings that can be [`Blank`].
-macro_rules! sheet {
-    ($(#[$meta:meta])* pub struct $name:ident {
-        $($(#[$field_meta:meta])* pub $field:ident: $type:ty,)*
-    }) => {
-        $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq, Eq)]
-        pub struct $name {
-            $($(#[$field_meta])* pub $field: $type,)*
-        }
-
-        impl Blank for $name {
-            fn blank() -> $name {
-                $name { $($field: Blank::blank(),)* }
-            }
-        }
-
-        impl $name {
-            /// The fields in which the two differ.
-            fn differing(&self, other: &$name) -> Vec<&'static str> {
-                let mut names = Vec::new();
-                $(if self.$field != other.$field { names.push(stringify!($field)); })*
-                names
-            }
-        }
-    };
-}
-
-/// Declares an enum whose variants are words in flags and files.
-macro_rules! words {
-    ($(#[$meta:meta])* pub enum $name:ident {
-        $($(#[$variant_meta:meta])* $variant:ident = $word:literal,)*
-    }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub enum $name {
-            $($(#[$variant_meta])* $variant,)*
-        }
-
-        impl $name {
-            pub(crate) const WORDS: &[&str] = &[$($word),*];
-            pub(crate) const ALL: &[$name] = &[$($name::$variant),*];
-
-            /// The word that is typed for it.
-            pub fn word(self) -> &'static str {
-                match self {
-                    $($name::$variant => $word,)*
-                }
-            }
-        }
-    };
-}
+pub use logs::{AccessLogFormat, LogFormat, LogLevel};
+pub use measured::{Insight, Otlp, Profile, Push, TraceFrom};
+pub use secure::{Acme, AcmeChallenge, ClientCertificates, Tls, TlsVersion};
 
 sheet! {
 /// Everything that can be set, resolved: paths are absolute, `auto` is a number.
@@ -285,197 +227,12 @@ pub struct Pool {
 }
 
 sheet! {
-/// Certificates that an authority issues by itself.
-pub struct Acme {
-    /// Names, in lower case, without a dot at their end.
-    pub domains: Vec<String>,
-    /// Whom the authority may write to.
-    pub email: Option<String>,
-    /// Where the authority is: begins with `https://`.
-    pub directory: String,
-    /// PEM file with whom to trust as its server: absolute.
-    pub ca: Option<PathBuf>,
-    /// Whether its terms are agreed to.
-    pub agree: bool,
-    /// How it is shown whose a name is.
-    pub challenge: AcmeChallenge,
-    /// The id of an account that it has made otherwise, with `eab_key`.
-    pub eab_id: Option<String>,
-    /// That account's key, in base64url.
-    pub eab_key: Option<String>,
-    /// Where account and certificates are kept: absolute.
-    pub folder: PathBuf,
-}
-}
-
-words! {
-/// How an authority is shown whose a name is.
-pub enum AcmeChallenge {
-    /// What the listeners allow.
-    #[default]
-    Auto = "auto",
-    /// It asks for a file on port 80.
-    Http01 = "http-01",
-    /// It looks at a certificate on port 443.
-    TlsAlpn01 = "tls-alpn-01",
-}
-}
-
-sheet! {
-/// Certificates, and what is asked of clients.
-pub struct Tls {
-    /// PEM files with a certificate and its chain; absolute. The first is for names that no other has.
-    pub certificates: Vec<PathBuf>,
-    /// PEM files with their keys in the same order, or none: they are looked for.
-    pub keys: Vec<PathBuf>,
-    /// The oldest version that is spoken.
-    pub min_version: TlsVersion,
-    /// `Strict-Transport-Security` of answers over TLS.
-    pub hsts: Option<String>,
-    /// PEM file with the authorities of clients' certificates: absolute.
-    pub client_ca: Option<PathBuf>,
-    /// Whether a client must have one.
-    pub client_certificates: ClientCertificates,
-}
-}
-
-words! {
-/// The oldest version of TLS that is spoken.
-pub enum TlsVersion {
-    /// 1.2 and 1.3.
-    #[default]
-    Tls12 = "1.2",
-    /// 1.3 alone.
-    Tls13 = "1.3",
-}
-}
-
-words! {
-/// What is asked of clients where `tls.client_ca` is set.
-pub enum ClientCertificates {
-    /// A certificate if they have one; PHP is told.
-    #[default]
-    Optional = "optional",
-    /// A certificate, or they are turned away.
-    Required = "required",
-}
-}
-
-sheet! {
 /// What of the file system PHP's processes may touch. Both empty: whatever their user may.
 pub struct Sandbox {
     /// Below these they may write, and nowhere else.
     pub write: Vec<PathBuf>,
     /// Below these they may read, besides what every program needs; empty: anywhere.
     pub read: Vec<PathBuf>,
-}
-}
-
-sheet! {
-/// What is measured of requests, and kept.
-pub struct Insight {
-    /// Whether it is.
-    pub enabled: bool,
-    /// Routes that are told apart.
-    pub routes_max: usize,
-    /// Time from which on a request's details are kept.
-    pub slow_request: Duration,
-    /// The history's file: absolute.
-    pub store: Option<PathBuf>,
-    /// Most bytes of it, at least 1 MiB.
-    pub store_bytes_max: u64,
-    /// Most days in it.
-    pub days_max: usize,
-    /// Where slow requests are logged.
-    pub slow_log: LogTarget,
-    /// How they are.
-    pub slow_log_format: LogFormat,
-    /// Most of them in one second.
-    pub slow_log_per_second: usize,
-    /// Words that make a tag's value secret, lower case; none: the usual ones.
-    pub redact: Vec<String>,
-    /// What others call this site.
-    pub service: String,
-    /// Where spans and figures go.
-    pub otlp: Otlp,
-    /// Whose `traceparent` is taken over.
-    pub trace_from: TraceFrom,
-    /// Of the requests that no trace was taken over for, how many begin one that is kept: of a million.
-    pub trace_share_ppm: u32,
-    /// Requests to the booted application that run as whole scripts, of a million.
-    pub script_share_ppm: u32,
-    /// The Pinba server that is told of each request: `host:port`.
-    pub pinba: Option<String>,
-    /// Where other machines' packets come in.
-    pub pinba_listen: Option<Listen>,
-}
-}
-
-sheet! {
-/// How workers are looked at, and what is kept of that.
-pub struct Profile {
-    /// Looks per second at each busy worker; 0: none.
-    pub hertz: usize,
-    /// Most bytes of what is kept, at least 1 MiB.
-    pub bytes_max: u64,
-    /// Most days of it.
-    pub days_max: usize,
-    /// How many requests have their call graph taken down, of a million.
-    pub trace_ppm: u32,
-    /// Patterns of the paths of which that is so; none: of all.
-    pub trace_paths: Vec<String>,
-    /// With what a request is signed that is to be traced.
-    pub trace_key: Option<String>,
-    /// Workers that take down call graphs.
-    pub trace_workers: usize,
-    /// Where what is seen is sent, too.
-    pub push: Push,
-}
-}
-
-impl Profile {
-    /// Whether there are workers that take down call graphs.
-    #[must_use]
-    pub fn traces(&self) -> bool {
-        self.trace_ppm > 0 || self.trace_key.is_some()
-    }
-}
-
-sheet! {
-/// The way to Pyroscope.
-pub struct Push {
-    /// Its address, `http://127.0.0.1:4040`; `None`: nobody is sent profiles.
-    pub endpoint: Option<String>,
-    /// Headers of each request to it.
-    pub headers: BTreeMap<String, String>,
-    /// Labels of each profile.
-    pub labels: BTreeMap<String, String>,
-    /// How long each step of a request may take.
-    pub timeout: Duration,
-    /// Bytes of profiles that wait at most.
-    pub bytes_max: u64,
-    /// A file with the certificates that are trusted; absolute.
-    pub roots: Option<PathBuf>,
-}
-}
-
-sheet! {
-/// The way to an OpenTelemetry collector.
-pub struct Otlp {
-    /// Its address, `http://127.0.0.1:4318`; `None`: nobody is told.
-    pub endpoint: Option<String>,
-    /// Headers of each request to it.
-    pub headers: BTreeMap<String, String>,
-    /// How long each step of a request may take.
-    pub timeout: Duration,
-    /// How long spans are collected before they are sent.
-    pub every: Duration,
-    /// How often figures are sent, 0: never.
-    pub figures_every: Duration,
-    /// Bytes of spans that wait at most.
-    pub bytes_max: u64,
-    /// A file with the certificates that are trusted; absolute.
-    pub roots: Option<PathBuf>,
 }
 }
 
@@ -618,34 +375,6 @@ pub struct Timeouts {
 }
 
 words! {
-/// How each request is logged.
-pub enum AccessLogFormat {
-    /// The combined format of Apache and nginx.
-    #[default]
-    Combined = "combined",
-    /// One JSON object per line, with time, CPU and memory.
-    Json = "json",
-}
-}
-
-words! {
-/// What the server says about itself.
-pub enum LogLevel {
-    /// What failed, and nothing else.
-    Error = "error",
-    /// Also what needs attention.
-    #[default]
-    Warn = "warn",
-    /// Also what the server does.
-    Info = "info",
-    /// Also what each request does.
-    Debug = "debug",
-    /// Also each step of what it does.
-    Trace = "trace",
-}
-}
-
-words! {
 /// Whose functions applications call, beside Samovar's own.
 pub enum Compat {
     /// What the script's text and the environment say.
@@ -668,29 +397,5 @@ pub enum EarlyHints {
     On = "on",
     /// To nobody at all.
     Off = "off",
-}
-}
-
-words! {
-/// Whose `traceparent` is taken over.
-pub enum TraceFrom {
-    /// Nobody's.
-    Nobody = "nobody",
-    /// That of trusted proxies.
-    #[default]
-    Proxies = "proxies",
-    /// Everybody's.
-    All = "all",
-}
-}
-
-words! {
-/// How the server's own log lines look.
-pub enum LogFormat {
-    /// As lines for people to read.
-    #[default]
-    Text = "text",
-    /// One JSON object per line.
-    Json = "json",
 }
 }
