@@ -61,10 +61,16 @@ fn limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// For all connections that the settings allow.
+/// Whether there are some to spare for what is only quicker with them.
+pub(crate) fn abound(settings: &Settings) -> bool {
+    limit() >= needed(settings)
+}
+
+/// For all connections that the settings allow, and for files of workers that the sampler keeps open.
 fn needed(settings: &Settings) -> u64 {
     let connections = settings.limits.connections_max as u64;
-    others(settings) + connections + connections.div_ceil(CONNECTIONS_PER_FILE)
+    let sampled = sampled_descriptors(2 * settings.workers.max) as u64;
+    others(settings) + sampled + connections + connections.div_ceil(CONNECTIONS_PER_FILE)
 }
 
 /// How many connections so many descriptors allow.
@@ -73,15 +79,12 @@ fn allowed(settings: &Settings, limit: u64) -> u64 {
     left / (CONNECTIONS_PER_FILE + 1) * CONNECTIONS_PER_FILE
 }
 
-/// What is not a connection's. Each worker prints into a pipe, during a reload those of two generations; and the sampler keeps some of
-/// each worker's.
+/// What is not a connection's. Each worker prints into a pipe, during a reload those of two generations.
 fn others(settings: &Settings) -> u64 {
     let consoles: u64 = settings.consoles.iter().map(|console| console.count as u64).sum();
-    let is_sampled = settings.profile.hertz > 0;
-    let sampled = if is_sampled { sampled_descriptors(2 * settings.workers.max) } else { 0 };
     let pool = |pool: &samovar_config::Pool| OWN_OF_POOL + 2 * pool.settings.workers.max as u64;
     let pools: u64 = settings.pools.iter().map(pool).sum();
-    OWN + FILES_MIN + pools + 2 * (consoles + settings.workers.max as u64) + sampled as u64
+    OWN + FILES_MIN + pools + 2 * (consoles + settings.workers.max as u64)
 }
 
 #[cfg(test)]
@@ -102,8 +105,6 @@ mod tests {
         }
         assert_eq!(allowed(&settings, 10), 0);
         settings.workers.max = 4;
-        assert_eq!(allowed(&settings, 256), 128);
-        settings.profile.hertz = 0;
         assert_eq!(allowed(&settings, 256), 144);
     }
 }

@@ -1,6 +1,7 @@
 //! The supervisor's sampler and crates/profile, put together: what is seen of workers goes where it is kept and asked for.
 
 use crate::convert::push_options;
+use crate::descriptors;
 use anyhow::{Context, Result};
 use samovar_config::Settings;
 use samovar_insight::{Fate, Model, Scene, Turn};
@@ -27,6 +28,7 @@ pub(crate) struct Sampling {
     pusher: Option<Arc<Pusher>>,
     slow: Option<Duration>,
     hertz: u32,
+    keeps_files: bool,
 }
 
 impl Sampling {
@@ -60,12 +62,23 @@ impl Sampling {
             push: pusher.clone(),
         });
         let profiles = Arc::new(profiles.context("cannot start to keep profiles")?);
-        Ok(Some(Sampling { profiles, sampler: OnceLock::new(), pusher, slow, hertz }))
+        Ok(Some(Sampling {
+            profiles,
+            sampler: OnceLock::new(),
+            pusher,
+            slow,
+            hertz,
+            keeps_files: descriptors::abound(settings),
+        }))
     }
 
     /// Begins to look.
     pub(crate) fn begin(&self, workers: &Handle) -> Result<()> {
-        let sampling = supervisor::Sampling { hertz: self.hertz, slow: self.slow };
+        let sampling = supervisor::Sampling {
+            hertz: self.hertz,
+            slow: self.slow,
+            keeps_files: self.keeps_files,
+        };
         let observer = Box::new(Seen(Arc::clone(&self.profiles)));
         let sampler = Sampler::start(workers, sampling, observer);
         if let Some(sampler) = sampler.context("cannot start the sampler")? {

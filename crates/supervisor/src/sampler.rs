@@ -28,12 +28,12 @@ const SLOW_LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::f
 /// How long the server's end waits for the thread.
 const FINISH_LIMIT: Duration = Duration::from_secs(1);
 const FINISH_LOOK: Duration = Duration::from_millis(2);
-/// Workers whose files below `/proc` stay open; of the others they are opened for each look.
-const ACCOUNTS_MAX: usize = 64;
-/// Descriptors that the thread keeps open of so many workers, at most: one is the process itself.
+/// Most workers whose files below `/proc` stay open; of the others they are opened for each look.
+const KEPT_MAX: usize = 64;
+/// Descriptors that are open for as long as files of that many workers are kept, at most: one is the process itself.
 #[must_use]
 pub fn sampled_descriptors(workers: usize) -> usize {
-    workers.min(ACCOUNTS_MAX) * Account::FILES + workers
+    workers.min(KEPT_MAX) * (Account::FILES + 1)
 }
 
 /// Between two cleanings of what is known of processes.
@@ -46,6 +46,8 @@ pub struct Sampling {
     pub hertz: u32,
     /// When a request counts as slow, from its queueing on; `None`: no matter.
     pub slow: Option<Duration>,
+    /// Whether files of workers may stay open from look to look: there are descriptors for them.
+    pub keeps_files: bool,
 }
 
 /// What a busy worker was seen at.
@@ -222,7 +224,7 @@ struct Round {
 
 impl Round {
     fn run(&mut self) {
-        let Sampling { hertz, slow } = self.sampling;
+        let Sampling { hertz, slow, .. } = self.sampling;
         let (least, most) = SLOW_LOOKS;
         let mut beat = Beat::new(match hertz {
             0 => (slow.unwrap_or_default() / 4).clamp(least, most),
@@ -276,7 +278,7 @@ impl Round {
     fn look(&mut self, supervision: &Supervision, process: &Process, wall_ns: u64) {
         let key = (process.pid, process.since);
         let observer = &mut self.observer;
-        let stays_open = self.workers.len() < ACCOUNTS_MAX;
+        let stays_open = self.sampling.keeps_files && self.workers.len() < KEPT_MAX;
         let new = || Watched::new(process.pid, stays_open);
         let watched = self.workers.entry(key).or_insert_with(new);
         if watched.is_other_generation(process) {

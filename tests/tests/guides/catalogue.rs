@@ -33,6 +33,7 @@ const EXPLAINING: &[&str] = &[
     "locations",
     "observability",
     "operations",
+    "pools",
     "profiling",
     "resident-model",
     "script-model",
