@@ -1,5 +1,5 @@
 //! What can be set. Reading order: [`table`], [`setting`] (what a row of it holds, what is allowed), [`settings`]
-//! (what comes out), [`address`] and [`listener`] (the entries of `listen`), `compression` (how answers are packed), `console` (the tables `[[console]]`),
+//! (what comes out; `sheet` is how it is declared), [`address`] and [`listener`] (the entries of `listen`), `compression` (how answers are packed), `console` (the tables `[[console]]`),
 //! `location` (the tables `[[location]]`), `log_target` (where logs go), `pool` (the tables `[[pool]]`), `notation` (sizes, times, addresses), `domain` (names of the server, and what follows from them), `finish` (what only
 //! the machine knows), [`names`] (what was meant by a mistyped one).
 
