@@ -1,8 +1,9 @@
 //! accept: what TLS listeners speak with: certificates, tickets, the authorities of clients.
 //!
-//! `files` reads what the settings name, `issued` has what an authority has issued meanwhile, `chooser` picks a
+//! `certificate` knows its names, `files` reads what the settings name, `issued` has what an authority has issued meanwhile, `chooser` picks a
 //! certificate by the name that a client asks for, `client` is what PHP is told of a client's own. Knows no connection; imports no other folder of this crate.
 
+mod certificate;
 mod chooser;
 pub(crate) mod client;
 mod failure;

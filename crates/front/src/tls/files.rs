@@ -1,6 +1,6 @@
 //! Certificates, keys and the like, as they lie in files.
 
-use super::chooser::Certificate;
+use super::certificate::Certificate;
 use super::failure::TlsError;
 use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;

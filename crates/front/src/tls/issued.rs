@@ -3,7 +3,7 @@
 //! Whoever fetches them puts them here; handshakes and requests look. Nothing here changes what files say: a name that a
 //! file's certificate has is answered by that one.
 
-use super::chooser::Certificate;
+use super::certificate::Certificate;
 use super::files;
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
