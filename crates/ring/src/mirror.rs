@@ -98,9 +98,9 @@ mod tests {
              /* Flags of a request: it came over TLS; its script is the front controller; somebody reads\n \
              * what is said of it; a web server has told all its variables; it is a sample of whole\n \
              * scripts. */\n\
-             enum {{ SAMOVAR_HTTPS = {FLAG_HTTPS}, SAMOVAR_APP = {FLAG_APP}, \
-             SAMOVAR_LEDGER = {FLAG_LEDGER}, \
-             SAMOVAR_FASTCGI = {FLAG_FASTCGI}, SAMOVAR_WHOLE = {FLAG_WHOLE} }};\n\n\
+             enum {{\n    SAMOVAR_HTTPS = {FLAG_HTTPS},\n    SAMOVAR_APP = {FLAG_APP},\n    \
+             SAMOVAR_LEDGER = {FLAG_LEDGER},\n    \
+             SAMOVAR_FASTCGI = {FLAG_FASTCGI},\n    SAMOVAR_WHOLE = {FLAG_WHOLE}\n}};\n\n\
              /* Most bytes of what is said of it. */\nenum {{ SAMOVAR_REPORT_BYTES = {REPORT_BYTES} }};\n\n\
              {}\
              /* A request's head. Offset 0 means absent for the optional strings. */\n{}\

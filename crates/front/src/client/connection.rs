@@ -58,6 +58,8 @@ pub(crate) struct ConnectionState {
     /// The next read that finds nothing says whether the kernel has something that the runtime does not know of yet.
     pub(super) asks_kernel: Cell<bool>,
     pub(super) has_unread: Cell<bool>,
+    /// It was told that the server ends while it was busy.
+    knows_end: Cell<bool>,
     /// What passes to hyper, and what the heads have said besides.
     pub(super) screen: RefCell<Screen>,
     /// Goes out before hyper's next bytes: interim answers.
@@ -89,6 +91,7 @@ impl ConnectionState {
             lingers: Cell::new(false),
             asks_kernel: Cell::new(false),
             has_unread: Cell::new(false),
+            knows_end: Cell::default(),
             screen: RefCell::new(Screen::new(head_bytes_max, setup.settings.http2)),
             ahead: RefCell::default(),
             relay: RefCell::default(),
@@ -212,7 +215,10 @@ impl ConnectionState {
         let is_old = now_ms.saturating_sub(self.phase_since_ms.get()) >= age_ms;
         if is_old && self.ends.get().is_none() {
             self.order(Close::Cut);
-        } else if self.is_idle_for(age_ms, now_ms) {
+        } else if self.is_idle_for(age_ms, now_ms)
+            // What it was told in its handshake is forgotten; HTTP/2 has no other way to say it.
+            || self.phase.get() == Phase::Busy && !self.knows_end.replace(true)
+        {
             self.order(Close::WhenIdle);
         }
     }
