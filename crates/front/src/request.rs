@@ -194,7 +194,7 @@ async fn answer(
     {
         return Ok(own::text(answer));
     }
-    if context.connection.role == Role::Redirect && !path.starts_with(ACME_FOLDER) {
+    if context.connection.role == Role::Redirect && !is_challenge(path) {
         return own::to_https(context.https_port(), parts, whole);
     }
     let RequestContext { setup, .. } = *context;
@@ -227,6 +227,13 @@ async fn answer(
         Some(wish) => compress::pack(shared, &setup.settings.compression, wish, response),
         None => response,
     })
+}
+
+/// Whether an authority may be the one who asks: a token is a name of letters (RFC 8555, section 8.1), so nothing that a path is made plain
+/// of leads elsewhere.
+fn is_challenge(path: &[u8]) -> bool {
+    let of_token = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    path.strip_prefix(ACME_FOLDER).is_some_and(|token| token.iter().all(of_token))
 }
 
 /// As a location wants it: a target with a query of its own is told as it is.

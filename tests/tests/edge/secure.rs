@@ -136,6 +136,12 @@ fn a_redirecting_address_does_nothing_else() {
     // Whoever proves that the name is ours asks in the clear.
     let answer = head(&[&format!("http://{plain}/.well-known/acme-challenge/x")]);
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    // And nothing else, by whatever way of writing it.
+    for path in ["..%2f..%2fx", "%2e%2e/%2e%2e/x", "../../x", "x/../../../x", "x%2f..", "a.php"] {
+        let url = format!("http://{plain}/.well-known/acme-challenge/{path}");
+        let answer = head(&["--path-as-is", &url]);
+        assert!(answer.starts_with("HTTP/1.1 301"), "{path}: {answer}");
+    }
     let answer = head(&["-H", "Host: a\"b", &format!("http://{plain}/")]);
     assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
 }

@@ -17,7 +17,7 @@ const DRAIN_LOOK: Duration = Duration::from_millis(20);
 
 /// Lets connections end, for at most `timeouts.drain` (zero: as long as they need). `is_succeeded`: another server goes on.
 pub(super) async fn finish(shared: &Shared, connections: &Connections, is_succeeded: bool) {
-    let drain = shared.setup().settings.timeouts.drain;
+    let drain = limit(shared);
     shared.draining.set(true);
     let now_ms = shared.clock.now_ms();
     // The clock of the phases goes on with the sweeps.
@@ -57,6 +57,16 @@ pub(super) async fn finish(shared: &Shared, connections: &Connections, is_succee
             "requests were still in flight when the drain time-out ended; their connections are cut"
         );
     }
+}
+
+/// The longest `timeouts.drain` of all pools: their connections are the same ones. Zero: as long as they need.
+fn limit(shared: &Shared) -> Duration {
+    let own = |pool: &Shared| pool.setup().settings.timeouts.drain;
+    let others = shared.others().iter().map(|pool| own(pool));
+    let longest = |one: Duration, other: Duration| {
+        if one.is_zero() || other.is_zero() { Duration::ZERO } else { one.max(other) }
+    };
+    others.fold(own(shared), longest)
 }
 
 /// Who asks meanwhile is told that it was the last time; who never does is let go in the end.
