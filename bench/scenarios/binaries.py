@@ -46,9 +46,9 @@ def measure_all(lab, results):
     for name in lab.asked.workloads.split(","):
         found = scenario.workload(scenario.APPS / name)
         for model in lab.asked.models.split(","):
-            # A name of its own for each record.
             kinds = [scenario.samovar("before", "before", model, binary=lab.asked.before),
                      scenario.samovar("now", "now", model, binary=servers.samovar_binary())]
+            # A name of its own for each record.
             lab.contest(dataclasses.replace(found, name=f"{name}-{model}"), kinds, results)
 
 

@@ -12,11 +12,9 @@ beside    as installed, while a task waits
 """
 
 import http.client
-import json
 import pathlib
 import statistics
 import sys
-import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
@@ -66,25 +64,13 @@ def measure_all(lab, results):
 
 def take_turn(lab, contestant, key, result):
     try:
-        for name, (ours, libcs) in ask(contestant, calls=lab.asked.calls, **WAYS[key][2]).items():
+        said = scenario.ask(contestant, PATIENCE_SECONDS, calls=lab.asked.calls, **WAYS[key][2])
+        for name, (ours, libcs) in said.items():
             kept = result["calls"].setdefault(name, {"libc": [], "more": []})
             kept["libc"].append(statistics.median(libcs))
             kept["more"].extend(one - other for one, other in zip(ours, libcs))
     except (*scenario.ERRORS, http.client.HTTPException) as error:
         scenario.note_error(lab.progress, result["title"], result, error)
-
-
-def ask(contestant, **query):
-    connection = http.client.HTTPConnection(contestant.running.address, timeout=PATIENCE_SECONDS)
-    try:
-        connection.request("GET", f"/?{urllib.parse.urlencode(query)}")
-        answer = connection.getresponse()
-        body = answer.read()
-    finally:
-        connection.close()
-    if answer.status != 200:
-        raise ValueError(f"{query}: {answer.status} {body[:200]!r}")
-    return json.loads(body)
 
 
 # ---- tables ---------------------------------------------------------------------------------------

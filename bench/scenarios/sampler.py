@@ -15,7 +15,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from suite import control, figures, report, scenario  # noqa: E402: the suite is beside this folder
+from suite import control, report, scenario  # noqa: E402: the suite is beside this folder
 
 WORKLOADS = ("hello", "symfony")
 MODELS = ("resident", "checkpoint", "fpm")
@@ -68,8 +68,8 @@ def line(record, key, server, off):
     found = scenario.measured(record, key)
     if found is None:
         return [server["title"], scenario.error_of(server), *[""] * 9]
-    return [server["title"], report.with_spread(found["cpu_us"]), times(server, off, "cpu_us"),
-            *scenario.latencies(found), times(server, off, "p99"), scenario.rate(found), *of_sampler(server),
+    return [server["title"], report.with_spread(found["cpu_us"]), scenario.times(server, off, "cpu_us"),
+            *scenario.latencies(found), scenario.times(server, off, "p99"), scenario.rate(found), *of_sampler(server),
             scenario.faults(found)]
 
 
@@ -81,16 +81,6 @@ def of_sampler(server):
     share = 100 * sampler["cpu_seconds"] / sampler["all_cpu_seconds"]
     return [f"{share:.2f}", f"{1e6 * sampler['cpu_seconds'] / sampler['samples']:.0f}",
             f"{100 * sampler['torn'] / sampler['samples']:.1f}"]
-
-
-def times(server, off, name):
-    """The median of the rounds' own ratios, and the least and the greatest."""
-    mine, theirs = ([figures.place(turn, figures.PLACES[name]) for turn in figures.rounds_of(of, "closed")]
-                    for of in (server, off))
-    ratios = sorted(one / other for one, other in zip(mine, theirs) if one and other)
-    if not ratios:
-        return ""
-    return f"{ratios[len(ratios) // 2]:.2f} ({ratios[0]:.2f}–{ratios[-1]:.2f})"
 
 
 if __name__ == "__main__":

@@ -9,11 +9,9 @@ loop, with the least and the greatest turn. The limits are those that the produc
 """
 
 import http.client
-import json
 import pathlib
 import statistics
 import sys
-import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
@@ -62,29 +60,16 @@ def measure_all(lab, results):
 def take_turn(lab, contestants, results):
     """Each operation once on each server, one right after the other."""
     going = {key: contestant for key, contestant in contestants.items() if not results[key]["error"]}
-    operations = {key: ask(contestant) for key, contestant in going.items()}
+    operations = {key: scenario.ask(contestant, PATIENCE_SECONDS) for key, contestant in going.items()}
     for operation in dict.fromkeys(name for names in operations.values() for name in names):
         for key, contestant in going.items():
             if operation not in operations[key] or results[key]["error"]:
                 continue
             try:
-                ns = ask(contestant, operation=operation, calls=lab.asked.calls)["ns"]
+                ns = scenario.ask(contestant, PATIENCE_SECONDS, operation=operation, calls=lab.asked.calls)["ns"]
                 results[key]["operations"].setdefault(operation, []).append(ns)
             except (*scenario.ERRORS, http.client.HTTPException) as error:
                 scenario.note_error(lab.progress, results[key]["title"], results[key], error)
-
-
-def ask(contestant, **query):
-    connection = http.client.HTTPConnection(contestant.running.address, timeout=PATIENCE_SECONDS)
-    try:
-        connection.request("GET", f"/?{urllib.parse.urlencode(query)}")
-        answer = connection.getresponse()
-        body = answer.read()
-    finally:
-        connection.close()
-    if answer.status != 200:
-        raise ValueError(f"{query}: {answer.status} {body[:200]!r}")
-    return json.loads(body)
 
 
 # ---- tables ---------------------------------------------------------------------------------------

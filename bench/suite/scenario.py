@@ -6,6 +6,7 @@ into Markdown. So figures that were recorded can be shown again without a server
 
 import argparse
 import dataclasses
+import http.client
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ import shlex
 import shutil
 import sys
 import tempfile
+import urllib.parse
 
 from . import figures, machine, measure, report, servers, session, workloads
 from .client import ClientError
@@ -193,6 +195,20 @@ def php_fpm(key="php-fpm", title="nginx + php-fpm", entry="fpm", pool=""):
         file = site.var / "fpm.conf"
         return dataclasses.replace(made, files={**made.files, file: made.files[file] + pool})
     return servers.Kind(key, title, entry, "php-fpm", servers.INSTALL_FPM, "here", launch)
+
+
+def ask(contestant, seconds_max, **query):
+    """What the page of a server says of itself, as JSON, to a query."""
+    connection = http.client.HTTPConnection(contestant.running.address, timeout=seconds_max)
+    try:
+        connection.request("GET", f"/?{urllib.parse.urlencode(query)}")
+        answer = connection.getresponse()
+        body = answer.read()
+    finally:
+        connection.close()
+    if answer.status != 200:
+        raise ValueError(f"{query}: {answer.status} {body[:200]!r}")
+    return json.loads(body)
 
 
 # ---- tables ---------------------------------------------------------------------------------------
