@@ -27,5 +27,7 @@ mod snmp;
 mod stage;
 #[path = "isolation/tokens.rs"]
 mod tokens;
+#[path = "isolation/unseen.rs"]
+mod unseen;
 #[path = "isolation/visitors.rs"]
 mod visitors;

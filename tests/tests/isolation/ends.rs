@@ -97,7 +97,7 @@ impl Visitor<'_> {
     }
 }
 
-fn open_to_all(folder: &Path) {
+pub(crate) fn open_to_all(folder: &Path) {
     let all = std::fs::Permissions::from_mode(0o777);
     std::fs::set_permissions(folder, all).expect("our own folder");
 }
@@ -114,7 +114,7 @@ fn serve(model: &str, define: (&str, &str)) -> Server {
 }
 
 /// The same application beside php-fpm.
-fn oracle() -> Oracle {
+pub(crate) fn oracle() -> Oracle {
     let errors = php::all_but_deprecations();
     Oracle::with(&workspace().join("tests/apps/isolation"), &[("error_reporting", &errors)])
 }

@@ -5,52 +5,26 @@
 #include "boundary.h"
 #include "census/report.h"
 #include "compat.h"
+#include "model/unseen.h"
 #include "model/warmup.h"
 #include "outside/connections.h"
 #include "persistent.h"
 #include "sapi/opcache.h"
 #include "sapi/sapi.h"
 #include "tasks/task.h"
-#include <zend_closures.h>
-#include <zend_fibers.h>
-#include <zend_generators.h>
 #include <ext/standard/basic_functions.h>
 #include <unistd.h>
 
-enum { OBJECTS_LOOKED_AT = 64 }; /* More than so many are taken to have ends that are seen. */
-
 /* What there was when the image was taken: the rest is the request's to close. */
 static zend_ulong first_resource;
-static zend_object **boot_objects;
-static uint32_t boot_object_count;
 
 /* Modules whose ends are called, each list up to a NULL. NULL: there is no image yet. */
 static zend_module_entry **ending, **ending_last;
 
 /* ---- before the image ---------------------------------------------------------------------- */
 
-/* The iterators of SPL close their files when they are destructed, not when they are freed. What
- * runs PHP code then (generators, fibers: their `finally`) does not count. */
-static bool closes_when_destructed(const zend_object *object) {
-    return !object->ce->destructor && object->handlers->dtor_obj != zend_objects_destroy_object &&
-           object->ce != zend_ce_generator && object->ce != zend_ce_fiber;
-}
-
-/* What holds more than memory, a connection for one, must outlive the end of a request, which
- * empties the global scope: a reference more keeps it. Destructors of classes run all the same. */
-static void hold_what_is_open(void) {
-    for (uint32_t i = 1; i < EG(objects_store).top; i++) {
-        zend_object *object = EG(objects_store).object_buckets[i];
-        if (!IS_OBJ_VALID(object)) {
-            continue;
-        }
-        if (object->handlers->free_obj != zend_object_std_dtor) {
-            GC_ADDREF(object);
-        }
-        if (closes_when_destructed(object)) {
-            GC_ADD_FLAGS(object, IS_OBJ_DESTRUCTOR_CALLED);
-        }
-    }
+/* A connection of the boot's outlives the end of a request. */
+static void hold_resources(void) {
     zval *resource;
     ZEND_HASH_FOREACH_VAL(&EG(regular_list), resource) {
         Z_ADDREF_P(resource);
@@ -101,17 +75,10 @@ static void list_modules(void) {
 
 void samovar_end_below_prepare(void) {
     list_modules();
-    hold_what_is_open();
+    samovar_unseen_prepare();
+    hold_resources();
     samovar_connections_remember();
-    const zend_objects_store *store = &EG(objects_store);
-    boot_object_count = store->top;
-    boot_objects = pemalloc(sizeof *boot_objects * (store->top + 1), 1);
-    memcpy(boot_objects, store->object_buckets, sizeof *boot_objects * store->top);
     first_resource = (zend_ulong)EG(regular_list).nNextFreeElement;
-}
-
-static bool is_of_boot(uint32_t handle, const zend_object *object) {
-    return handle < boot_object_count && boot_objects[handle] == object;
 }
 
 /* ---- the end ------------------------------------------------------------------------------- */
@@ -133,9 +100,8 @@ static void free_objects(void) {
     zend_objects_store *store = &EG(objects_store);
     for (uint32_t i = store->top; i-- > 1;) {
         zend_object *object = store->object_buckets[i];
-        if (IS_OBJ_VALID(object) && !is_of_boot(i, object) &&
-            !(OBJ_FLAGS(object) & IS_OBJ_FREE_CALLED) &&
-            object->handlers->free_obj != zend_object_std_dtor) {
+        if (IS_OBJ_VALID(object) && !(OBJ_FLAGS(object) & IS_OBJ_FREE_CALLED) &&
+            samovar_is_freed_seen(i, object)) {
             GC_ADD_FLAGS(object, IS_OBJ_FREE_CALLED);
             GC_ADDREF(object);
             object->handlers->free_obj(object);
@@ -181,6 +147,67 @@ static void end_modules_last(void) {
     }
 }
 
+static bool has_own_output_handler(void) {
+    php_output_handler **handler = zend_stack_base(&OG(handlers));
+    for (int i = 0; i < zend_stack_count(&OG(handlers)); i++) {
+        if (handler[i]->flags & PHP_OUTPUT_HANDLER_USER) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A stream that is open, of the application's own class or with filters, which may be. */
+static bool closes_with_code(const zend_resource *resource) {
+    if (resource->type == php_le_stream_context() || resource->type < 0) {
+        return false;
+    }
+    const php_stream *stream = resource->ptr;
+    return resource->type != php_file_le_stream() || stream->readfilters.head ||
+           stream->writefilters.head || php_stream_is(stream, PHP_STREAM_IS_USERSPACE) ||
+           php_stream_is(stream, PHP_STREAM_IS_USERSPACE_DIR);
+}
+
+static bool resources_close_with_code(void) {
+    const HashTable *list = &EG(regular_list);
+    for (uint32_t i = list->nNumUsed; i-- > 0;) {
+        const zval *zv = ZEND_HASH_ELEMENT(list, i);
+        if (Z_TYPE_P(zv) != IS_RESOURCE) {
+            continue;
+        }
+        if ((zend_ulong)Z_RES_HANDLE_P(zv) < first_resource) {
+            return false;
+        }
+        if (closes_with_code(Z_RES_P(zv))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether nothing of what follows the destructors is the application's: callbacks of the output
+ * and of headers, a session that is written, streams of its own classes. */
+static bool no_code_follows(void) {
+    return samovar_persistent && !CG(unclean_shutdown) && !EG(exception) &&
+           Z_ISUNDEF(SG(callback_func)) &&
+           !(&ps_globals && PS(session_status) == php_session_active) &&
+           !resources_close_with_code() && !has_own_output_handler();
+}
+
+bool samovar_ends_unseen(void) {
+    return no_code_follows() && !BG(user_shutdown_function_names) &&
+           Z_ISUNDEF(EG(user_error_handler)) && samovar_objects_end_unseen();
+}
+
+/* PHP destructs what the global scope holds, each object with all that only it holds, and then the
+ * rest. That writes into every object, and frees what the boot has made; the rollback would copy
+ * it all back. */
+static void destruct(void) {
+    if (!no_code_follows() || !samovar_objects_end_unseen()) {
+        zend_call_destructors();
+    }
+}
+
 /* php_request_shutdown() (php-src main/main.c) without what only frees memory. */
 static void end_like_php(void) {
     EG(flags) |= EG_FLAGS_IN_SHUTDOWN;
@@ -194,7 +221,7 @@ static void end_like_php(void) {
         samovar_report_request(&(census_waiting){NULL, NULL});
     }
     zend_try {
-        zend_call_destructors();
+        destruct();
     }
     zend_end_try();
     zend_try {
@@ -231,46 +258,6 @@ static void end_like_php(void) {
         sapi_deactivate();
     }
     zend_end_try();
-}
-
-/* Objects whose end nobody sees: it runs no code and gives nothing back but memory. */
-static bool end_unseen(const zend_object *object) {
-    const bool std = object->handlers->dtor_obj == zend_objects_destroy_object &&
-                     object->handlers->free_obj == zend_object_std_dtor;
-    return object->ce == zend_ce_closure || (std && !object->ce->destructor);
-}
-
-static bool all_objects_end_unseen(void) {
-    const zend_objects_store *store = &EG(objects_store);
-    if (store->top > OBJECTS_LOOKED_AT) {
-        return false;
-    }
-    for (uint32_t i = 1; i < store->top; i++) {
-        const zend_object *object = store->object_buckets[i];
-        if (IS_OBJ_VALID(object) && !end_unseen(object)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool has_own_output_handler(void) {
-    php_output_handler **handler = zend_stack_base(&OG(handlers));
-    for (int i = 0; i < zend_stack_count(&OG(handlers)); i++) {
-        if (handler[i]->flags & PHP_OUTPUT_HANDLER_USER) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool samovar_ends_unseen(void) {
-    return samovar_persistent && !CG(unclean_shutdown) && !EG(exception) &&
-           !BG(user_shutdown_function_names) && Z_ISUNDEF(EG(user_error_handler)) &&
-           Z_ISUNDEF(SG(callback_func)) &&
-           !(&ps_globals && PS(session_status) == php_session_active) &&
-           (zend_ulong)EG(regular_list).nNextFreeElement == first_resource &&
-           all_objects_end_unseen() && !has_own_output_handler();
 }
 
 _Noreturn void samovar_end_below(void) {
