@@ -280,6 +280,41 @@ fn what_cannot_be_put_back_ends_the_worker() {
     }
 }
 
+/// Memory that no request can write is no part of the image, and a look at which addresses are mapped finds all of them.
+#[test]
+fn something_else_where_memory_was_ends_the_worker() {
+    let above = "$fd = $c->open($file, 0); $mapped = $c->mmap(null, 8192, 1, 2, $fd, 0); $c->close($fd);
+        $text = FFI::cast('char *', $mapped);
+        function found_text() { global $text; return FFI::string($text, 8192) === str_repeat('file', 2048); }";
+    for (name, attack) in [
+        ("mapped over", "$c->mmap($text, 4096, 3, 0x32, -1, 0);"),
+        (
+            "unmapped and filled",
+            "$c->munmap($text + 4096, 4096); $c->mmap($text + 4096, 4096, 3, 0x32, -1, 0);",
+        ),
+        (
+            "moved away and filled",
+            "$c->mremap($text, 8192, 16384, 1); $c->mmap($text, 8192, 3, 0x32, -1, 0);",
+        ),
+        (
+            "moved there",
+            "$m = $c->mmap(null, 4096, 3, 0x22, -1, 0); $c->mremap($m, 4096, 4096, 3, $text + 4096);",
+        ),
+    ] {
+        let below = format!(
+            "$was = found_text(); if (isset($_GET['do'])) {{ {attack} }} echo json_encode(['was' => $was]);"
+        );
+        let server = start_with(above, &below).start();
+        assert_eq!(ask(&server, "/?do=1")["was"], true, "{name}");
+        for _ in 0..2 {
+            assert_eq!(ask(&server, "/")["was"], true, "{name}");
+        }
+        let status = image(&server);
+        assert_eq!(status["refork_reasons"]["mapping"], 1, "{name}: {status}");
+        server.stop();
+    }
+}
+
 #[test]
 fn memory_that_is_new_to_c_is_zero() {
     let server = start(

@@ -55,16 +55,21 @@ static void *filled_mmap(hot_state *s, void *at, size_t len, int prot, int flags
     return result;
 }
 
+/* What was there when the image was taken is there no more, or is something else: no look at which
+ * addresses are mapped would tell. */
+static void leave_if_base(persistent_state *s, const void *at, size_t len) {
+    if (samovar_mappings_had(&s->mappings, at, len)) {
+        s->rollback.leave = LEAVE_MAPPING;
+    }
+}
+
 static void note_new_mapping(persistent_state *s, char *at, size_t len, int flags) {
     if (!(flags & MAP_FIXED)) {
         samovar_mappings_made(&s->mappings, at, len);
         return;
     }
     s->mappings.unknown = true;
-    if (samovar_image_has(at, len)) {
-        s->rollback.leave =
-            LEAVE_MAPPING; /* There is nothing left to write the image's content to. */
-    }
+    leave_if_base(s, at, len);
 }
 
 void *mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset) {
@@ -96,6 +101,7 @@ int munmap(void *at, size_t len) {
             return 0; /* Memory of the image is needed again after the rollback: it stays. */
         }
         samovar_mappings_gone(&s->mappings, at, len);
+        leave_if_base(s, at, len);
     }
     return (int)syscall(SYS_munmap, at, len);
 }
@@ -112,6 +118,10 @@ void *mremap(void *at, size_t len, size_t new_len, int flags, ...) {
             return MAP_FAILED;
         }
         s->mappings.unknown = true;
+        leave_if_base(s, at, len);
+        if (to) {
+            leave_if_base(s, to, new_len);
+        }
     }
     return (void *)syscall(SYS_mremap, at, len, new_len, flags, to);
 }
@@ -128,8 +138,8 @@ void *shmat(int segment, const void *at, int flags) {
 /* It is not enough to look afterwards whether something is there: the kernel likes to put the next
  * segment into the gap. */
 int shmdt(const void *at) {
-    if (samovar_persistent && samovar_mappings_had(&samovar_persistent->mappings, at, 1)) {
-        samovar_persistent->rollback.leave = LEAVE_MAPPING;
+    if (samovar_persistent) {
+        leave_if_base(samovar_persistent, at, 1);
     }
     return (int)syscall(SYS_shmdt, at);
 }
