@@ -1,6 +1,6 @@
 //! poll, signals and child processes: the system calls of the supervisor.
 
-use crate::sandbox;
+use crate::{peer, sandbox};
 use nix::sys::signal::{SigSet, Signal as Number};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd};
@@ -233,6 +233,8 @@ pub(crate) fn prepare_exec(keep: &[RawFd], confines: Confines) -> io::Result<()>
         let most = Some(confines.memory_ceiling);
         setrlimit(Resource::Data, Rlimit { current: most, maximum: most })?;
     }
+    // Without it descent tells, as long as this server lives; some kernels of others' making know no such limit.
+    let _ = peer::mark();
     if confines.no_new_privileges {
         set_no_new_privs(true)?;
     }
