@@ -12,7 +12,7 @@ pub(crate) mod ways;
 
 use crate::control::report::StatusSources;
 use crate::control::socket::Socket;
-use crate::convert::{Ears, environment, front_settings, sandbox};
+use crate::convert::{Ears, check_limits, environment, front_settings, sandbox};
 use crate::graphs::Graphs;
 use crate::handover::predecessor::Predecessor;
 use crate::logging::{self, LastWords, Logs};
@@ -104,6 +104,8 @@ fn settle(
 ) -> Result<Settled> {
     let since = Instant::now();
     let open_files = descriptors::raise(&settings)?;
+    check_limits(&settings, open_files)?;
+    pools::check_limits(&settings, open_files)?;
     let service = Service::of_environment();
     let identity = rights::identity(&settings)?;
     let php = samovar_config::locate_php(&settings)?;
