@@ -259,7 +259,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     };
     let Succession { entrances, upgrader, endings } = succession::set(scene)?;
     if let Some(sampling) = &sampling {
-        sampling.begin(&handle)?;
+        sampling.begin(pools.with_default(&handle))?;
     }
     let front = start_front(front, handle, pools.clone())?;
     let hooks = Hooks {

@@ -316,6 +316,7 @@ fn sampled() -> Arc<Profiles> {
             let poll = Activity::Waiting { call: "poll".to_owned(), peer };
             let activity = if waits { &poll } else { &Activity::Running };
             profiles.add(&Sample {
+                pool: "",
                 generation,
                 model: Model::Checkpoint,
                 is_boot: false,
@@ -377,8 +378,8 @@ impl Host for Server {
         serde_json::from_value(said).expect("a status")
     }
 
-    fn ready(&self) -> Result<(), String> {
-        Ok(())
+    fn ready(&self, _: Option<&str>) -> Result<String, String> {
+        Ok("ready".to_owned())
     }
 
     fn metrics(&self, _page: &mut Exposition) {}
