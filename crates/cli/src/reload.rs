@@ -215,7 +215,7 @@ impl Reloader {
         let plan = Arc::new(plan);
         let orders: Vec<_> = prepared
             .into_iter()
-            .map(|(pool, ready)| self.ordered(pool, ready, options, &plan))
+            .map(|(pool, ready)| together::ordered(pool, ready, options, &plan))
             .collect();
         let gate = plan.together.is_some().then(|| self.gate(&plan));
         for (pool, why) in refused {

@@ -16,6 +16,8 @@ use std::os::unix::net::UnixStream;
 const ANCESTORS_MAX: usize = 64;
 /// The mark where the server's own limit is none. One below another's mark is a mark, too: a server may be started by a page.
 const MARK: u64 = 1 << 62;
+/// What the kernel has where there is no limit.
+const NO_LIMIT: u64 = u64::MAX;
 /// The line of `/proc/PID/limits` that has it.
 const LINE: &str = "Max file locks";
 
@@ -95,16 +97,15 @@ fn option<T>(stream: &UnixStream, name: libc::c_int, into: &mut T) -> io::Result
 fn is_marked(pid: i32) -> bool {
     let Ok(limits) = std::fs::read_to_string(format!("/proc/{pid}/limits")) else { return true };
     let Some(its) = hard_limit(&limits) else { return true };
-    let own = getrlimit(Resource::Locks).maximum;
-    its.is_some_and(|its| own.is_none_or(|own| its < own))
+    its < getrlimit(Resource::Locks).maximum.unwrap_or(NO_LIMIT)
 }
 
-/// `Some(None)`: there is none.
-fn hard_limit(limits: &str) -> Option<Option<u64>> {
+/// `None`: it is not said.
+fn hard_limit(limits: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix(LINE))?;
     match line.split_whitespace().nth(1)? {
-        "unlimited" => Some(None),
-        number => number.parse().ok().map(Some),
+        "unlimited" => Some(NO_LIMIT),
+        number => number.parse().ok(),
     }
 }
 
@@ -201,8 +202,8 @@ mod tests {
         assert_eq!((below(Some(1)), below(Some(0))), (0, 0));
         let text =
             |limits: &str| format!("Limit  Soft Limit\n{LINE}            {limits}  locks \n");
-        assert_eq!(hard_limit(&text("unlimited            unlimited")), Some(None));
-        assert_eq!(hard_limit(&text("unlimited 7")), Some(Some(7)));
+        assert_eq!(hard_limit(&text("unlimited            unlimited")), Some(NO_LIMIT));
+        assert_eq!(hard_limit(&text("unlimited 7")), Some(7));
         assert_eq!(hard_limit(&text("7")), None);
         assert_eq!(hard_limit(""), None);
     }

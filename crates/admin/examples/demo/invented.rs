@@ -301,7 +301,7 @@ fn sampled() -> Arc<Profiles> {
     });
     let profiles = profiles.expect("a thread");
     for generation in [2, 3] {
-        profiles.knows(generation as u32, generation);
+        profiles.knows("", generation as u32, generation);
         for (names, before, now) in STACKS {
             let samples = if generation == 2 { before } else { now };
             let frame = |name: &&str| {

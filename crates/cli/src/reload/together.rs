@@ -101,7 +101,7 @@ impl Reloader {
             settings,
             needs_restart,
             needs_all: if is_partial { changed } else { Vec::new() },
-            together: is_together.then(|| Together { what, goes_on: options.force && !crossing }),
+            together: is_together.then_some(Together { what, goes_on: options.force && !crossing }),
             brought: Mutex::default(),
         }
     }
@@ -121,20 +121,6 @@ impl Reloader {
             root.display(),
             other.settings.root.display()
         );
-    }
-
-    /// Splits what was prepared into what the supervisor is told, and what takes effect later.
-    pub(super) fn ordered<'a>(
-        &self,
-        pool: Which<'a>,
-        ready: Prepared,
-        options: &ReloadOptions,
-        plan: &Plan,
-    ) -> (Which<'a>, Order) {
-        let probe = probe(pool, options, &ready);
-        let Prepared { serving, of_supervisor, of_front, may_change_model, files, tls } = ready;
-        plan.brought().insert(pool.at, Brought { serving, of_front, files, tls });
-        (pool, Order { settings: Box::new(of_supervisor), probe, may_change_model })
     }
 
     /// Has the pool's supervisor do it.
@@ -259,11 +245,26 @@ impl Reloader {
             }
         }
         if parts.pools.is_empty() {
-            fronts.into_iter().for_each(|(front, next)| front.switch(next));
+            for (front, next) in fronts {
+                front.switch(next);
+            }
         } else {
             parts.front.switch_together(fronts, tables(&served));
         }
     }
+}
+
+/// Splits what was prepared into what the supervisor is told, and what takes effect later.
+pub(super) fn ordered<'a>(
+    pool: Which<'a>,
+    ready: Prepared,
+    options: &ReloadOptions,
+    plan: &Plan,
+) -> (Which<'a>, Order) {
+    let probe = probe(pool, options, &ready);
+    let Prepared { serving, of_supervisor, of_front, may_change_model, files, tls } = ready;
+    plan.brought().insert(pool.at, Brought { serving, of_front, files, tls });
+    (pool, Order { settings: Box::new(of_supervisor), probe, may_change_model })
 }
 
 /// Whose requests are whose: by the tables of the default pool's settings, and by where the other pools' applications lie now.

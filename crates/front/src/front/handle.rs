@@ -167,7 +167,7 @@ impl Control {
     /// That of another pool: what it has to be told wakes the same thread.
     pub(super) fn of_pool(&self) -> Control {
         let (called, together) = (Arc::clone(&self.called), Arc::clone(&self.together));
-        Control { called, together, ..Control::new(self.log.clone(), Vec::new()) }
+        Control { together, called, ..Control::new(self.log.clone(), Vec::new()) }
     }
 
     /// Does what other threads have asked for. Whoever waits for it waits for the lock.

@@ -27,20 +27,20 @@ impl Readiness {
     }
 }
 
-/// Whether requests should come, with a line for each pool where there are several; `queues_max`: of each, the default one's first.
+/// Whether requests should come, with a line for each pool where there are several; `limits`: the most that may wait in each, the default one's first.
 ///
 /// All are asked: where nobody would answer for one of them, another server is the better place. A pool beside the default one that has
 /// much to do says so, and takes nobody else out of service: that is what it is a pool for.
 pub(super) fn readiness(
     status: &Status,
-    queues_max: &[u64],
+    limits: &[u64],
     pool: Option<&str>,
 ) -> Result<String, String> {
     if status.draining {
         return Err("the server drains, or has not begun".to_owned());
     }
     if status.pools.is_empty() {
-        let queue_max = queues_max.first().copied().unwrap_or(u64::MAX);
+        let queue_max = limits.first().copied().unwrap_or(u64::MAX);
         let own = of_pool(status, "", status.front.queue_depth, queue_max);
         return match pool {
             None | Some(DEFAULT_POOL) if own == Readiness::Ready => Ok(own.words().to_owned()),
@@ -51,7 +51,7 @@ pub(super) fn readiness(
     let of = |(one, queue_max): (&samovar_wire::PoolStatus, &u64)| {
         (one.name.clone(), of_pool(status, &one.name, one.queue_depth, *queue_max))
     };
-    let all: Vec<(String, Readiness)> = status.pools.iter().zip(queues_max).map(of).collect();
+    let all: Vec<(String, Readiness)> = status.pools.iter().zip(limits).map(of).collect();
     if let Some(name) = pool {
         let Some((_, found)) = all.iter().find(|(its, _)| its == name) else {
             return Err(unknown(name));
