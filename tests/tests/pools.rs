@@ -10,6 +10,8 @@ mod misbehaving;
 mod routing;
 #[path = "pools/together.rs"]
 mod together;
+#[path = "pools/versions.rs"]
+mod versions;
 
 use samovar_testkit::{Server, Start, binary};
 use serde_json::Value;
