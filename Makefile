@@ -5,7 +5,7 @@ CARGO ?= cargo
 PHP_CONFIG ?= php-config8.2
 export PHP_CONFIG
 
-.PHONY: help run test build bench setup setup-test setup-bench lint unit model whole php php84 php84-next chaos \
+.PHONY: help run test build bench setup setup-test setup-bench lint unit model whole php php84 php84-next two-versions chaos \
 	chaos-rates chaos-transports visitors interrupted upgrades tested engine ledger reads collector nightly deny fuzz clean
 
 help:
@@ -93,6 +93,9 @@ php84: ## tests of whole servers and of php/ with PHP 8.4, in a Debian 13 below 
 
 php84-next: ## the same in Debian's testing, with what comes next: Symfony 7.4, Laravel 13, nginx 1.30
 	scripts/second-root.sh forky 8.4 make setup-test whole php
+
+two-versions: tested ## two PHP versions in pools of one server: this machine's, and Debian 13's in a folder (root, 3 GB)
+	scripts/two-versions.sh trixie 8.4
 
 chaos: tested ## all that can go wrong, mixed, for minutes (CHAOS_SECONDS, CHAOS_SEED, CHAOS_ONLY, CHAOS_MODEL)
 	$(CHAOS) --ignored --test-threads 1 --nocapture all_kinds_mixed

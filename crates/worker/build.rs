@@ -53,6 +53,8 @@ fn main() {
     for flag in ask(&config, "--includes").split_whitespace() {
         build.flag(flag.replacen("-I", "-isystem", 1));
     }
+    // Headers of PHP use what glibc has beyond C, and may come behind one of glibc's; empty, as files of ours have it.
+    build.define("_GNU_SOURCE", Some(""));
     build.define("SAMOVAR_VERSION", concat!("\"", env!("CARGO_PKG_VERSION"), "\""));
     // Whole: nothing here refers to most of the interposed functions by name.
     build.link_lib_modifier("+whole-archive");

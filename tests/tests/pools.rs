@@ -2,10 +2,16 @@
 
 #[path = "pools/life.rs"]
 mod life;
+#[path = "pools/limits.rs"]
+mod limits;
 #[path = "pools/misbehaving.rs"]
 mod misbehaving;
 #[path = "pools/routing.rs"]
 mod routing;
+#[path = "pools/together.rs"]
+mod together;
+#[path = "pools/versions.rs"]
+mod versions;
 
 use samovar_testkit::{Server, Start, binary};
 use serde_json::Value;

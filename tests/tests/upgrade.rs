@@ -5,6 +5,8 @@
 mod failing;
 #[path = "upgrade/handed.rs"]
 mod handed;
+#[path = "upgrade/left.rs"]
+mod left;
 #[path = "upgrade/load.rs"]
 mod load;
 #[path = "upgrade/protocols.rs"]

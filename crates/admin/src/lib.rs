@@ -58,8 +58,8 @@ pub trait Host: Send + Sync {
     /// What `samovar status --json` prints.
     fn status(&self) -> Status;
 
-    /// Why no request should be sent here now; `Ok` if it should.
-    fn ready(&self) -> Result<(), String>;
+    /// Whether requests should be sent here now, in words: `Err` if they should not. Of one pool, or of all.
+    fn ready(&self, pool: Option<&str>) -> Result<String, String>;
 
     /// Writes the server's own metrics: workers, connections, queue, image.
     fn metrics(&self, page: &mut Exposition);

@@ -181,7 +181,7 @@ impl Service {
         if path == "/live" {
             return self.live(&query);
         }
-        if let Some(answer) = pages::at_once(request.headers(), path, &self.sources) {
+        if let Some(answer) = pages::at_once(request.headers(), (path, &query), &self.sources) {
             return answer;
         }
         let path = path.to_owned();

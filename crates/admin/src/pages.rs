@@ -16,13 +16,17 @@ pub(crate) fn needs_token(path: &str) -> bool {
 }
 
 /// What reads nothing that takes time: it is answered whatever else is asked for.
-pub(crate) fn at_once(headers: &HeaderMap, path: &str, sources: &Sources) -> Option<Answer> {
+pub(crate) fn at_once(
+    headers: &HeaderMap,
+    (path, query): (&str, &Query),
+    sources: &Sources,
+) -> Option<Answer> {
     let asset =
         |content_type, text: &'static str| answer::of_type(StatusCode::OK, content_type, text);
     Some(match path {
         "/metrics" => metrics::page(headers, sources),
         "/health" => health::alive(),
-        "/ready" => health::ready(sources),
+        "/ready" => health::ready(sources, query),
         "/assets/style.css" => asset(answer::CSS, include_str!("assets/style.css")),
         "/assets/live.js" => asset(answer::SCRIPT, include_str!("assets/live.js")),
         "/assets/flame.js" => asset(answer::SCRIPT, include_str!("assets/flame.js")),

@@ -34,7 +34,10 @@ pub(crate) fn troubles(
     now: u64,
 ) -> Vec<Trouble> {
     let mut troubles = Vec::new();
-    if let Err(why) = sources.host.ready() {
+    if let Err(why) = sources.host.ready(None) {
+        // Of several pools each has a line, behind one for all.
+        let said = why.lines().filter(|line| !line.ends_with("ready"));
+        let why = said.collect::<Vec<_>>().join("; ");
         troubles.push(Trouble::new(format!("Not ready for requests: {why}"), "/workers"));
     }
     if let Some(minute) = last_minute {

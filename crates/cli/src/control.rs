@@ -6,7 +6,6 @@
 
 pub(crate) mod client;
 pub(crate) mod clients;
-mod peer;
 pub(crate) mod report;
 pub(crate) mod server;
 pub(crate) mod socket;

@@ -6,4 +6,4 @@ mod supervisor;
 
 pub(crate) use front::front_settings;
 pub(crate) use push::{host_name, push_options};
-pub(crate) use supervisor::{Ears, environment, sandbox, supervisor_settings};
+pub(crate) use supervisor::{Ears, check_limits, environment, sandbox, supervisor_settings};

@@ -69,7 +69,9 @@ pub(crate) fn abound(settings: &Settings) -> bool {
 /// For all connections that the settings allow, and for files of workers that the sampler keeps open.
 fn needed(settings: &Settings) -> u64 {
     let connections = settings.limits.connections_max as u64;
-    let sampled = sampled_descriptors(2 * settings.workers.max) as u64;
+    let pools = settings.pools.iter().map(|pool| pool.settings.workers.max);
+    let workers = settings.workers.max + pools.sum::<usize>();
+    let sampled = sampled_descriptors(2 * workers) as u64;
     others(settings) + sampled + connections + connections.div_ceil(CONNECTIONS_PER_FILE)
 }
 

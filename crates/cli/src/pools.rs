@@ -1,5 +1,6 @@
 //! Another pool than the default one, as the rest of the server has to do with it.
 
+use samovar_config::DEFAULT_POOL;
 use samovar_front::FrontHandle;
 use samovar_published::Publishing;
 use samovar_supervisor::{Command, Handle};
@@ -26,6 +27,13 @@ impl Pools {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Pool> {
         self.0.iter()
+    }
+
+    /// All, by name, the default one first; that has none where it is alone.
+    pub(crate) fn with_default(&self, supervisor: &Handle) -> Vec<(String, Handle)> {
+        let first = if self.is_empty() { "" } else { DEFAULT_POOL };
+        let others = self.iter().map(|pool| (pool.name.clone(), pool.supervisor.clone()));
+        std::iter::once((first.to_owned(), supervisor.clone())).chain(others).collect()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -3,10 +3,11 @@
 //! All settings are read again. The supervisor boots the application by them in new workers; when these are up, the
 //! front is given its part, and they take over.
 
+mod gate;
 mod round;
+mod together;
 
-use crate::certificates;
-use crate::convert::{Ears, front_settings, supervisor_settings};
+use crate::convert::{Ears, check_limits, front_settings, supervisor_settings};
 use crate::pools::Pools;
 use crate::publish::{self, FromFile};
 use crate::service::ServiceState;
@@ -19,9 +20,9 @@ use samovar_front::{FrontHandle, PreparedTls, Tls, ValidSettings};
 use samovar_insight::Insight;
 use samovar_insight::store::EventKind;
 use samovar_published::Publishing;
-use samovar_supervisor::{Command, Handle, Reload};
+use samovar_supervisor::Handle;
 use samovar_wire::{ReloadAnswer, ReloadOptions};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Begins reloads, and remembers by what the generation that serves was booted. Cheap to clone.
@@ -59,6 +60,11 @@ impl Parts {
         }
     }
 
+    /// Whose history it is, where there are several pools.
+    fn prefix(&self, pool: Which<'_>) -> String {
+        if self.pools.is_empty() { String::new() } else { format!("pool {}: ", pool.name) }
+    }
+
     fn note_refusal(&self, why: &str) {
         // The hint is for whoever has asked.
         self.note(EventKind::ReloadFailed, || why.lines().next().unwrap_or_default().to_owned());
@@ -69,6 +75,8 @@ impl Parts {
 struct Served {
     settings: Settings,
     has_empty_controller: bool,
+    /// Those of the one before.
+    before: Option<Settings>,
 }
 
 impl Served {
@@ -76,7 +84,7 @@ impl Served {
         let controller = settings.front_controller.as_ref();
         let has_empty_controller =
             controller.is_some_and(|file| file.metadata().is_ok_and(|found| found.len() == 0));
-        Served { settings, has_empty_controller }
+        Served { settings, has_empty_controller, before: None }
     }
 
     /// Why the next must not follow, going by the disk alone.
@@ -174,18 +182,26 @@ impl Reloader {
                     return done(ReloadAnswer::refused(why));
                 }
             };
+        let plan = self.plan(read, options);
         let (mut prepared, mut refused) = (Vec::new(), Vec::new());
         for pool in wanted {
-            match self.prepare(pool, &read.settings, options.force) {
+            match self.prepare(pool, plan.settings[pool.at].clone(), options) {
                 Ok(ready) => prepared.push((pool, ready)),
                 Err(error) => refused.push((pool, format!("{error:#}"))),
             }
         }
+        let failed: Vec<usize> = refused.iter().map(|(pool, _)| pool.at).collect();
+        if let Some(why) = plan.together.as_ref().and_then(|whole| whole.refusal(&failed, self)) {
+            // Nothing is begun that could not take over.
+            refused.extend(prepared.drain(..).map(|(pool, _)| (pool, why.clone())));
+        }
         let tells_boot = !prepared.is_empty();
-        let (own, needs_restart) = (self.clone(), read.needs_restart);
+        let (own, needs_restart, needs_all) =
+            (self.clone(), plan.needs_restart.clone(), plan.needs_all.clone());
         let finish = move |mut answer: ReloadAnswer| {
             let Reloader(parts, _) = &own;
             answer.needs_restart = if answer.generation > 0 { needs_restart } else { Vec::new() };
+            answer.needs_all = needs_all;
             answer.milliseconds = since.elapsed().as_millis().try_into().unwrap_or(0);
             let serves = parts.supervisor.report().generation;
             parts.state.has_reloaded(answer.generation.max(serves), tells_boot);
@@ -196,12 +212,21 @@ impl Reloader {
         if tells_boot {
             self.0.state.reloads();
         }
+        let plan = Arc::new(plan);
+        let orders: Vec<_> = prepared
+            .into_iter()
+            .map(|(pool, ready)| together::ordered(pool, ready, options, &plan))
+            .collect();
+        let gate = plan.together.is_some().then(|| self.gate(&plan));
         for (pool, why) in refused {
             self.note_failure(pool, &why);
+            if let Some(gate) = &gate {
+                gate.fails(pool.at);
+            }
             round.ended(pool.name, Err(why));
         }
-        for (pool, ready) in prepared {
-            self.order(pool, ready, options, &round, since);
+        for (pool, order) in orders {
+            self.order(pool, order, (&plan, gate.as_ref()), &round, since);
         }
     }
 
@@ -221,65 +246,16 @@ impl Reloader {
         Ok(wanted)
     }
 
+    fn served(&self) -> MutexGuard<'_, Vec<Served>> {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn note_failure(&self, pool: Which<'_>, why: &str) {
         if self.0.pools.is_empty() {
             self.0.note_refusal(why);
         } else {
             self.0.note_refusal(&format!("pool {}: {why}", pool.name));
         }
-    }
-
-    /// Has the pool's supervisor do it.
-    fn order(
-        &self,
-        pool: Which<'_>,
-        ready: Prepared,
-        options: &ReloadOptions,
-        round: &Round,
-        since: Instant,
-    ) {
-        let probe = probe(pool, options, &ready);
-        let Prepared { serving, of_supervisor, of_front, may_change_model, files, tls } = ready;
-        let (reloader, round, at) = (self.clone(), round.clone(), pool.at);
-        let tell = move |outcome: Result<u64, String>| {
-            let Reloader(parts, current) = &reloader;
-            let Some(pool) = parts.pools().nth(at) else { return };
-            match &outcome {
-                Err(why) => reloader.note_failure(pool, why),
-                Ok(generation) => {
-                    pool.front.switch(of_front);
-                    if let Err(error) = publish::publish(pool.published.publisher(), &files) {
-                        tracing::warn!("not all files are published: {error:#}");
-                    }
-                    if let (Some(tls), Some(prepared)) = (&parts.tls, tls) {
-                        tls.install(prepared);
-                    }
-                    if let Some(keeper) = parts.keeper.as_ref().filter(|_| at == 0) {
-                        keeper.change(certificates::plan(&serving.settings));
-                    }
-                    let mut served = current.lock().unwrap_or_else(PoisonError::into_inner);
-                    let before = std::mem::replace(&mut served[at], serving);
-                    let changed = before.settings.changed(&served[at].settings);
-                    drop(served);
-                    let of = if parts.pools.is_empty() {
-                        String::new()
-                    } else {
-                        format!("pool {}: ", pool.name)
-                    };
-                    if !changed.is_empty() {
-                        parts.note(EventKind::Config, || format!("{of}{}", changed.join(", ")));
-                    }
-                    let milliseconds = since.elapsed().as_millis();
-                    parts.note(EventKind::Reload, || {
-                        format!("{of}generation {generation} took over after {milliseconds} ms")
-                    });
-                }
-            }
-            round.ended(pool.name, outcome);
-        };
-        let settings = Box::new(of_supervisor);
-        let reload = Reload { settings, probe, may_change_model, done: Box::new(tell) };
-        pool.supervisor.send(Command::Reload(reload));
     }
 
     /// Whether PHP's processes may give orders: as the server was started.
@@ -289,8 +265,7 @@ impl Reloader {
 
     /// The longest `timeouts.boot` of the generations that serve.
     pub(crate) fn boot_limit(&self) -> Duration {
-        let served = self.1.lock().unwrap_or_else(PoisonError::into_inner);
-        served.iter().map(|served| served.settings.timeouts.boot).max().unwrap_or_default()
+        self.served().iter().map(|served| served.settings.timeouts.boot).max().unwrap_or_default()
     }
 
     /// All settings anew. Pools that the server does not have are left out, those that it has and the file has not stay.
@@ -300,7 +275,7 @@ impl Reloader {
         let mut restart: Vec<String> =
             needs_restart(&parts.first, &settings).into_iter().map(str::to_owned).collect();
         restart.extend(pools_need_restart(&parts.first, &settings));
-        let served = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        let served = self.served();
         let found = std::mem::take(&mut settings.pools);
         // As the default pool's generation was begun with: that says which requests are whose.
         let (all, own) = served.split_first().context("there is a default pool")?;
@@ -319,11 +294,15 @@ impl Reloader {
     }
 
     /// Everything that can be wrong before a process is started.
-    fn prepare(&self, pool: Which<'_>, all: &Settings, force: bool) -> Result<Prepared> {
-        let parts = &self.0;
-        let own = pool.at.checked_sub(1).and_then(|at| all.pools.get(at));
-        let settings = own.map_or(all, |pool| &pool.settings).clone();
+    fn prepare(
+        &self,
+        pool: Which<'_>,
+        settings: Settings,
+        options: &ReloadOptions,
+    ) -> Result<Prepared> {
+        let (parts, force) = (&self.0, options.force);
         let program = samovar_config::locate_php(&settings)?;
+        check_limits(&settings, parts.open_files)?;
         let of_front = ValidSettings::new(front_settings(&settings))?;
         let of_supervisor = supervisor_settings(
             &settings,
@@ -337,8 +316,11 @@ impl Reloader {
             0 => of_supervisor.of_pool(pool.name),
             _ => of_supervisor.of_other_pool(pool.name),
         };
+        if options.pool.is_some() {
+            self.lies_apart(pool, &settings.root)?;
+        }
         let next = Served::new(settings);
-        let current = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.served();
         if let Some(why) = current[pool.at].lost_controller(&next).filter(|_| !force) {
             bail!(why);
         }
@@ -376,18 +358,4 @@ fn keep(settings: &mut Settings, first: &Settings) {
     settings.acme.folder.clone_from(&first.acme.folder);
     // Whether there are workers that trace, likewise.
     settings.profile = first.profile.clone();
-}
-
-/// What the new workers are asked before they take over.
-fn probe(
-    pool: Which<'_>,
-    options: &ReloadOptions,
-    prepared: &Prepared,
-) -> Option<samovar_supervisor::Probe> {
-    let target = options.probe.clone().or_else(|| prepared.serving.settings.reload_probe.clone());
-    let target = target.filter(|_| !options.force)?;
-    let (front, next) = (pool.front.clone(), prepared.of_front.clone());
-    Some(Box::new(move |done| {
-        front.probe(target, next, Box::new(|came| done(came.map(|probed| probed.is_app))));
-    }))
 }

@@ -72,15 +72,16 @@ impl Sampling {
         }))
     }
 
-    /// Begins to look.
-    pub(crate) fn begin(&self, workers: &Handle) -> Result<()> {
+    /// Begins to look at the workers of these pools, the default one first; they have no names where there is one.
+    pub(crate) fn begin(&self, pools: Vec<(String, Handle)>) -> Result<()> {
+        let (names, workers): (Vec<String>, Vec<Handle>) = pools.into_iter().unzip();
         let sampling = supervisor::Sampling {
             hertz: self.hertz,
             slow: self.slow,
             keeps_files: self.keeps_files,
         };
-        let observer = Box::new(Seen(Arc::clone(&self.profiles)));
-        let sampler = Sampler::start(workers, sampling, observer);
+        let observer = Box::new(Seen { profiles: Arc::clone(&self.profiles), names });
+        let sampler = Sampler::start(&workers, sampling, observer);
         if let Some(sampler) = sampler.context("cannot start the sampler")? {
             // Nobody else has begun.
             let _ = self.sampler.set(sampler);
@@ -126,11 +127,25 @@ fn pusher(settings: &Settings) -> Result<Option<Pusher>> {
 }
 
 /// The sampler's observer.
-struct Seen(Arc<Profiles>);
+struct Seen {
+    profiles: Arc<Profiles>,
+    names: Vec<String>,
+}
+
+impl Seen {
+    /// The default pool's generations are told apart. Other pools count theirs by themselves: a third one of two pools is not the same.
+    fn generation_of(pool: usize, generation: u64) -> u64 {
+        if pool == 0 { generation } else { 0 }
+    }
+
+    fn name(&self, pool: usize) -> &str {
+        self.names.get(pool).map_or("", |name| name)
+    }
+}
 
 impl Observer for Seen {
-    fn knows(&mut self, life: u32, generation: u64) {
-        self.0.knows(life, generation);
+    fn knows(&mut self, pool: usize, life: u32, generation: u64) {
+        self.profiles.knows(self.name(pool), life, Seen::generation_of(pool, generation));
     }
 
     fn saw(&mut self, look: &Look<'_>) {
@@ -140,8 +155,9 @@ impl Observer for Seen {
             supervisor::Scene::Rollback => At::Rollback,
             supervisor::Scene::Reset => At::Reset,
         };
-        self.0.add(&Sample {
-            generation: look.generation,
+        self.profiles.add(&Sample {
+            pool: self.name(look.pool),
+            generation: Seen::generation_of(look.pool, look.generation),
             model: match look.model {
                 samovar_ring::Model::Script => Model::Script,
                 samovar_ring::Model::Resident => Model::Resident,
@@ -154,13 +170,14 @@ impl Observer for Seen {
         });
     }
 
-    fn is_slow(&mut self, request: &RequestLine, scene: SlowScene) {
+    fn is_slow(&mut self, pool: usize, request: &RequestLine, scene: SlowScene) {
         let calls = scene.calls.into_iter().map(String::into_boxed_str).collect();
-        self.0.is_slow(parts(request), Scene { blocked: scene.blocked.into(), calls });
+        let name = self.name(pool);
+        self.profiles.is_slow(name, parts(request), Scene { blocked: scene.blocked.into(), calls });
     }
 
     fn turned(&mut self) {
-        self.0.turn();
+        self.profiles.turn();
     }
 }
 

@@ -12,7 +12,7 @@ pub(crate) mod ways;
 
 use crate::control::report::StatusSources;
 use crate::control::socket::Socket;
-use crate::convert::{Ears, environment, front_settings, sandbox};
+use crate::convert::{Ears, check_limits, environment, front_settings, sandbox};
 use crate::graphs::Graphs;
 use crate::handover::predecessor::Predecessor;
 use crate::logging::{self, LastWords, Logs};
@@ -104,6 +104,8 @@ fn settle(
 ) -> Result<Settled> {
     let since = Instant::now();
     let open_files = descriptors::raise(&settings)?;
+    check_limits(&settings, open_files)?;
+    pools::check_limits(&settings, open_files)?;
     let service = Service::of_environment();
     let identity = rights::identity(&settings)?;
     let php = samovar_config::locate_php(&settings)?;
@@ -257,7 +259,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
     };
     let Succession { entrances, upgrader, endings } = succession::set(scene)?;
     if let Some(sampling) = &sampling {
-        sampling.begin(&handle)?;
+        sampling.begin(pools.with_default(&handle))?;
     }
     let front = start_front(front, handle, pools.clone())?;
     let hooks = Hooks {

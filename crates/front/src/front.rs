@@ -260,8 +260,9 @@ async fn serve(
     }
 }
 
-/// Does what was asked for of any pool.
+/// Does what was asked for of any pool. What is to change in several of them changes in all, or in none yet.
 fn obey(shared: &Rc<Shared>, controls: &[Arc<Control>]) {
+    let _whole = controls.first().map(|control| control.together());
     let pools = std::iter::once(shared).chain(shared.others());
     pools.zip(controls).for_each(|(pool, control)| control.obey(pool));
 }

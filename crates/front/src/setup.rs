@@ -10,7 +10,7 @@ use crate::route::pools::Pools;
 use crate::route::private::Private;
 use crate::route::site::{Elsewhere, Site};
 use crate::route::terms::TermsOfPaths;
-use samovar_config::{LogTarget, Settings};
+use samovar_config::{LogTarget, Pool, Settings};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -100,6 +100,15 @@ pub(crate) struct Setup {
     pub(crate) routes: RouteCache,
     /// Whose requests are not this pool's; empty in all but the default one's.
     pub(crate) pools: Pools,
+}
+
+impl Setup {
+    /// The same, but for whose requests are not this pool's.
+    pub(crate) fn with_pools(&self, pools: Vec<Pool>) -> Setup {
+        let (settings, site) = (Settings { pools, ..self.settings.clone() }, self.site.clone());
+        let pools = Pools::new(&settings, &site.controller);
+        Setup { routes: RouteCache::new(files_of(&site, &settings)), settings, site, pools }
+    }
 }
 
 fn files_of(site: &Site, settings: &Settings) -> DiskFiles {

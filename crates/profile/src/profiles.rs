@@ -90,9 +90,9 @@ impl Profiles {
         })
     }
 
-    /// A worker, in that life, is of that generation.
-    pub fn knows(&self, life: u32, generation: u64) {
-        lock(&self.running).knows(life, generation);
+    /// A worker of that pool, in that life, is of that generation.
+    pub fn knows(&self, pool: &str, life: u32, generation: u64) {
+        lock(&self.running).knows(pool, life, generation);
     }
 
     /// Adds a look at a worker.
@@ -100,9 +100,9 @@ impl Profiles {
         lock(&self.running).add(sample, crate::now());
     }
 
-    /// Notes what a request (id, script, path) was at when it became slow.
-    pub fn is_slow(&self, request: (&str, &str, &str), scene: Scene) {
-        lock(&self.running).is_slow(request, scene, crate::now());
+    /// Notes what a request of that pool (id, script, path) was at when it became slow.
+    pub fn is_slow(&self, pool: &str, request: (&str, &str, &str), scene: Scene) {
+        lock(&self.running).is_slow(pool, request, scene, crate::now());
     }
 
     /// Time has passed: hands on the minute that is over.
@@ -292,6 +292,7 @@ mod tests {
 
     fn bring(profiles: &Profiles) {
         profiles.add(&Sample {
+            pool: "",
             generation: 1,
             model: Model::Script,
             is_boot: false,

@@ -8,6 +8,7 @@ use crate::sample::Sample;
 use foldhash::quality::RandomState;
 use samovar_insight::{Finished, Model, OTHER, Scene, route_by_path};
 use samovar_spy::profile::Profile;
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
 /// The route of an application's boot.
@@ -98,8 +99,8 @@ pub(crate) struct Running {
     rows: Rows,
     open: HashMap<Box<str>, Open, RandomState>,
     ended: VecDeque<(Box<str>, Box<str>)>,
-    /// (life, generation) of workers, the latest last.
-    lives: VecDeque<(u32, u64)>,
+    /// Pool, life and generation of workers, the latest last.
+    lives: VecDeque<(Box<str>, u32, u64)>,
 }
 
 impl Running {
@@ -114,18 +115,19 @@ impl Running {
         }
     }
 
-    /// A worker, in that life, is of that generation.
-    pub(crate) fn knows(&mut self, life: u32, generation: u64) {
+    /// A worker of that pool, in that life, is of that generation.
+    pub(crate) fn knows(&mut self, pool: &str, life: u32, generation: u64) {
         if self.lives.len() == LIVES_MAX {
             self.lives.pop_front();
         }
-        self.lives.push_back((life, generation));
+        self.lives.push_back((pool.into(), life, generation));
     }
 
-    /// Of the worker in that life; the latest, if it was too short to be seen.
-    fn generation_of(&self, life: u32) -> u64 {
-        let known = self.lives.iter().rev().find(|(known, _)| *known == life);
-        known.or(self.lives.back()).map_or(0, |(_, generation)| *generation)
+    /// Of the worker in that life; the pool's latest, if it was too short to be seen.
+    fn generation_of(&self, pool: &str, life: u32) -> u64 {
+        let own = || self.lives.iter().rev().filter(|(its, ..)| **its == *pool);
+        let known = own().find(|(_, known, _)| *known == life);
+        known.or_else(|| own().next()).map_or(0, |(.., generation)| *generation)
     }
 
     /// Adds a look.
@@ -133,7 +135,9 @@ impl Running {
         let (generation, model) = (sample.generation, sample.model);
         let Some((id, script, path)) = sample.request else {
             let route = if sample.is_boot { BOOT } else { BETWEEN };
-            return sample.add_to(&mut self.row(route, generation, model).profile);
+            // The default pool's stay what they are where there is one.
+            let route = named(if generation == 0 { sample.pool } else { "" }, route);
+            return sample.add_to(&mut self.row(&route, generation, model).profile);
         };
         let mut name = String::new();
         if let Some(open) = self.open.get_mut(id)
@@ -147,7 +151,7 @@ impl Running {
             let route = route.clone();
             return sample.add_to(&mut self.row(&route, generation, model).profile);
         }
-        let route = route_by_path(script, path, &mut name);
+        let route = &*named(sample.pool, route_by_path(script, path, &mut name));
         let is_new = !self.open.contains_key(id);
         if !self.is_told || id.is_empty() || !is_new || self.open.len() >= OPEN_MAX {
             return sample.add_to(&mut self.row(route, generation, model).profile);
@@ -161,6 +165,7 @@ impl Running {
     /// Notes what a request was at when it became slow.
     pub(crate) fn is_slow(
         &mut self,
+        pool: &str,
         (id, script, path): (&str, &str, &str),
         scene: Scene,
         now: u64,
@@ -172,7 +177,7 @@ impl Running {
             open.scene = Some(scene);
         } else if self.open.len() < OPEN_MAX {
             let mut name = String::new();
-            let route = route_by_path(script, path, &mut name).to_owned();
+            let route = named(pool, route_by_path(script, path, &mut name)).into_owned();
             let (row, scene) = (Row::default(), Some(scene));
             self.open.insert(id.into(), Open { row, route, seen_at: now, scene });
         }
@@ -184,7 +189,7 @@ impl Running {
         if numbers.worker == 0 || numbers.model == Model::Elsewhere {
             return None;
         }
-        let generation = self.generation_of(numbers.worker);
+        let generation = self.generation_of(finished.pool, numbers.worker);
         self.row(route, generation, numbers.model).requests += 1;
         // Most were not seen.
         let open = if self.open.is_empty() { None } else { self.open.remove(finished.id) }?;
@@ -241,6 +246,11 @@ impl Running {
     }
 }
 
+/// Two pools' `/` are two routes, as crates/insight tells them apart.
+fn named<'a>(pool: &str, route: &'a str) -> Cow<'a, str> {
+    if pool.is_empty() { route.into() } else { format!("{pool}: {route}").into() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,6 +262,7 @@ mod tests {
 
     fn sample(id: &str) -> Sample<'_> {
         Sample {
+            pool: "",
             generation: 1,
             model: Model::Script,
             is_boot: false,
@@ -278,7 +289,7 @@ mod tests {
     #[test]
     fn what_was_seen_of_a_request_goes_to_the_route_that_it_had_in_the_end() {
         let mut running = Running::new(true, NOW);
-        running.knows(7, 1);
+        running.knows("", 7, 1);
         for id in ["a", "a", "b"] {
             running.add(&sample(id), NOW);
         }
@@ -297,6 +308,35 @@ mod tests {
     }
 
     #[test]
+    fn pools_have_routes_and_lives_of_their_own() {
+        let mut running = Running::new(true, NOW);
+        running.knows("default", 7, 3);
+        running.knows("api", 7, 0);
+        let other = |id| Sample { pool: "api", generation: 0, ..sample(id) };
+        running.add(&other("a"), NOW);
+        running.add(&Sample { request: None, at: At::Rollback, ..other("") }, NOW);
+        running.add(&Sample { request: None, is_boot: true, generation: 3, ..other("") }, NOW);
+        running.add(&Sample { pool: "default", generation: 3, ..sample("b") }, NOW);
+        let numbers = Numbers { worker: 7, model: Model::Script, ..Numbers::default() };
+        for (pool, id) in [("api", "a"), ("default", "b")] {
+            let finished = Finished { numbers, id, pool, ..Finished::default() };
+            running.ended(&finished, &format!("{pool}: /"));
+        }
+        let minute = running.close_minute(NOW + 60).expect("it is over");
+        let mut seen: Vec<_> = (minute.rows.iter())
+            .map(|(route, row)| (&**route, row.generation, row.requests))
+            .collect();
+        seen.sort_unstable();
+        let expected = [
+            (BOOT, 3, 0),
+            ("api: (between requests)", 0, 0),
+            ("api: /", 0, 1),
+            ("default: /", 3, 1),
+        ];
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
     fn without_anybody_who_tells_of_ends_paths_are_names() {
         let mut running = Running::new(false, NOW);
         running.add(&sample("a"), NOW);
@@ -311,7 +351,7 @@ mod tests {
     fn a_slow_request_has_its_scene_at_its_end() {
         let mut running = Running::new(true, NOW);
         let scene = Scene { blocked: "it computes".into(), calls: vec!["f()".into()] };
-        running.is_slow(("a", "", "/"), scene.clone(), NOW);
+        running.is_slow("", ("a", "", "/"), scene.clone(), NOW);
         assert_eq!(end(&mut running, "b", "r"), None);
         assert_eq!(end(&mut running, "a", "r"), Some(scene));
         assert_eq!(end(&mut running, "a", "r"), None);

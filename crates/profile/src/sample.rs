@@ -20,7 +20,9 @@ pub enum At<'a> {
 /// One look.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample<'a> {
-    /// Whose fork the worker is.
+    /// Whose worker it is; empty where there is one pool.
+    pub pool: &'a str,
+    /// Whose fork the worker is; 0: of a pool whose generations are not told apart.
     pub generation: u64,
     /// How PHP runs.
     pub model: Model,

@@ -51,6 +51,13 @@ pub enum Command {
         /// As [`ProbeDone`] is told.
         result: Result<bool, String>,
     },
+    /// Whether the generation that is to come may take over, as [`Reload::gate`] says.
+    Admitted {
+        /// Which attempt to reload.
+        attempt: u64,
+        /// Why not.
+        result: Result<(), String>,
+    },
     /// Another server has these console workers: their successors wait.
     Consoles(Elsewhere),
     /// The front drains: console workers may leave meanwhile, and nothing new is begun.
@@ -67,6 +74,8 @@ pub struct Reload {
     pub settings: Box<Settings>,
     /// What is to be seen of the new generation's workers before they take over; `None`: nothing.
     pub probe: Option<Probe>,
+    /// Who says when the new generation, which is up and good, may take over; `None`: at once.
+    pub gate: Option<Gate>,
     /// Whether an application that is booted ahead, and how, may be one of another model afterwards.
     pub may_change_model: bool,
     /// Called once, on the supervisor's thread, and must not block: with the new generation's number when its workers have
@@ -79,6 +88,13 @@ pub type Probe = Box<dyn FnOnce(ProbeDone) + Send>;
 
 /// Whether the front controller has answered, or why the new generation must not take over.
 pub type ProbeDone = Box<dyn FnOnce(Result<bool, String>) + Send>;
+
+/// Is told that a new generation could take over; what it calls then, on any thread, says that it may, or why it must not. Called on the
+/// supervisor's thread, and must not block.
+pub type Gate = Box<dyn FnOnce(GateDone) + Send>;
+
+/// What a [`Gate`] calls.
+pub type GateDone = Box<dyn FnOnce(Result<(), String>) + Send>;
 
 /// What is called when a reload has ended: [`Reload::done`].
 pub type ReloadDone = Box<dyn FnOnce(Result<u64, String>) + Send>;

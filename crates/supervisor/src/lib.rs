@@ -6,7 +6,7 @@
 //! threads see), `news`, `generation`, `run`.
 //! `sampler` is a thread beside them, which looks at what busy workers do and tells whoever wants to know.
 //! `successor` starts the server that is to take over from this one.
-//! `identity` is whose rights all of it has; `sandbox` what of the file system they see; `inquest` looks into what a worker hangs in, `recycle` says who has done enough, `scale` how many workers there should be.
+//! `peer` tells PHP's processes, and what they leave behind, from others. `identity` is whose rights all of it has; `sandbox` what of the file system they see; `limits` what else the kernel holds them to; `inquest` looks into what a worker hangs in, `recycle` says who has done enough, `scale` how many workers there should be.
 //! Nothing here knows HTTP or PHP; what is said to a template is the grammar of crates/channel.
 #![allow(unsafe_code)] // poll, signalfd, kill, waitpid; each block says why it is sound.
 
@@ -17,8 +17,10 @@ mod generation;
 mod handle;
 pub mod identity;
 mod inquest;
+mod limits;
 mod news;
 mod os;
+pub mod peer;
 mod recycle;
 mod run;
 mod sampler;
@@ -31,7 +33,10 @@ mod workers;
 
 pub use consoles::{ConsoleLine, ConsoleState, Elsewhere, OUTPUT_TARGET};
 pub use end::{Ended, Failed};
-pub use handle::{Command, Handle, Probe, ProbeDone, Reload, ReloadDone, Report, WorkerLine};
+pub use handle::{
+    Command, Gate, GateDone, Handle, Probe, ProbeDone, Reload, ReloadDone, Report, WorkerLine,
+};
+pub use limits::ProcessLimits;
 pub use news::News;
 pub use os::monotonic_us;
 pub use recycle::RecycleLimits;

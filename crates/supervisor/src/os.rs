@@ -1,15 +1,15 @@
 //! poll, signals and child processes: the system calls of the supervisor.
 
-use crate::sandbox;
+use crate::limits::ProcessLimits;
+use crate::{peer, sandbox};
 use nix::sys::signal::{SigSet, Signal as Number};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd};
 use rustix::net::sockopt::socket_type;
 use rustix::net::{SocketAddrAny, SocketAddrUnix, SocketType, getpeername};
 use rustix::process::{
-    Pid, PidfdFlags, PidfdGetfdFlags, Resource, Rlimit, Signal as Sent, WaitOptions, getpid,
-    kill_process, kill_process_group, pidfd_getfd, pidfd_open, pidfd_send_signal,
-    set_child_subreaper, setrlimit, wait,
+    Pid, PidfdFlags, PidfdGetfdFlags, Signal as Sent, WaitOptions, getpid, kill_process,
+    kill_process_group, pidfd_getfd, pidfd_open, pidfd_send_signal, set_child_subreaper, wait,
 };
 use rustix::thread::set_no_new_privs;
 use std::io;
@@ -210,9 +210,7 @@ pub(crate) fn silence(fd: impl AsFd) {
 /// What PHP's processes must not get beyond.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Confines {
-    pub(crate) open_files: Rlimit,
-    /// Bytes; 0: none.
-    pub(crate) memory_ceiling: u64,
+    pub(crate) limits: ProcessLimits,
     pub(crate) no_new_privileges: bool,
     /// Rules of the file system, open.
     pub(crate) rules: Option<RawFd>,
@@ -227,21 +225,20 @@ pub(crate) fn prepare_exec(keep: &[RawFd], confines: Confines) -> io::Result<()>
             return Err(io::Error::last_os_error());
         }
     }
-    // One that has been lowered from outside meanwhile stays as it is.
-    let _ = setrlimit(Resource::Nofile, confines.open_files);
-    if confines.memory_ceiling > 0 {
-        let most = Some(confines.memory_ceiling);
-        setrlimit(Resource::Data, Rlimit { current: most, maximum: most })?;
-    }
+    confines.limits.hold()?;
+    // Without it descent tells, as long as this server lives; some kernels of others' making know no such limit.
+    let _ = peer::mark();
     if confines.no_new_privileges {
         set_no_new_privs(true)?;
     }
     if let Some(rules) = confines.rules {
         sandbox::hold(rules)?;
     }
-    // Ignored by the server (crates/log); a program may want its default.
-    // SAFETY: the default action is always valid.
-    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_DFL) };
+    if !confines.limits.ends_writes() {
+        // Ignored by the server (crates/log); a program may want its default.
+        // SAFETY: the default action is always valid.
+        unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_DFL) };
+    }
     SigSet::empty().thread_set_mask()?;
     Ok(())
 }

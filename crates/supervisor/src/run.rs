@@ -409,6 +409,7 @@ impl Supervisor {
                     self.stop_now();
                 }
                 Command::Probed { attempt, result } => self.hear_probe(attempt, result),
+                Command::Admitted { attempt, result } => self.hear_gate(attempt, result),
                 Command::Stop => {
                     self.begin_to_end();
                     self.ground.is_stopping = true;

@@ -13,7 +13,7 @@ use crate::handle::{Handle, Process};
 use beat::Beat;
 use boots::Boots;
 use readers::Readers;
-use samovar_ring::{Model, RequestLine, Run, Supervision};
+use samovar_ring::{Model, RequestLine, Run};
 use samovar_spy::{Account, Activity, Stack};
 use std::collections::HashMap;
 use std::io;
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use worker::Watched;
+use worker::{Eyes, Watched};
 
 /// Between two looks at how long requests have taken, where no stacks are sampled.
 const SLOW_LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
@@ -66,6 +66,8 @@ pub enum Scene<'a> {
 /// One look at a busy worker.
 #[derive(Clone, Copy, Debug)]
 pub struct Look<'a> {
+    /// Which of the pools it is of: its place among those that the sampler was started with.
+    pub pool: usize,
     /// Whose fork it is.
     pub generation: u64,
     /// The model that its application chose.
@@ -93,12 +95,12 @@ pub struct SlowScene {
 
 /// Whoever is told. Called on the sampler's thread; must not wait for a disk.
 pub trait Observer: Send {
-    /// A worker, in that life, is of that generation.
-    fn knows(&mut self, life: u32, generation: u64);
+    /// A worker of that pool, in that life, is of that generation.
+    fn knows(&mut self, pool: usize, life: u32, generation: u64);
     /// A busy worker was looked at.
     fn saw(&mut self, look: &Look<'_>);
-    /// A request has become slow.
-    fn is_slow(&mut self, request: &RequestLine, scene: SlowScene);
+    /// A request of that pool has become slow.
+    fn is_slow(&mut self, pool: usize, request: &RequestLine, scene: SlowScene);
     /// All workers were looked at.
     fn turned(&mut self);
 }
@@ -153,9 +155,9 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Starts the thread; `None`: there is nothing to look for.
+    /// Starts the thread, which looks at the workers of all of these pools; `None`: there is nothing to look for.
     pub fn start(
-        handle: &Handle,
+        pools: &[Handle],
         sampling: Sampling,
         observer: Box<dyn Observer>,
     ) -> io::Result<Option<Sampler>> {
@@ -164,14 +166,10 @@ impl Sampler {
         }
         let counters = Arc::<Counters>::default();
         let mut round = Round {
-            handle: handle.clone(),
+            pools: pools.iter().cloned().map(Pool::new).collect(),
             sampling,
             observer,
             counters: Arc::clone(&counters),
-            readers: Readers::default(),
-            workers: HashMap::new(),
-            boots: Boots::default(),
-            processes: Vec::new(),
             swept: Instant::now(),
         };
         let run = move || round.run();
@@ -210,16 +208,33 @@ impl Sampler {
 
 /// What the thread knows from one look to the next.
 struct Round {
-    handle: Handle,
+    pools: Vec<Pool>,
     sampling: Sampling,
     observer: Box<dyn Observer>,
     counters: Arc<Counters>,
+    swept: Instant,
+}
+
+/// The same of one pool, whose generations and lives are its own.
+struct Pool {
+    handle: Handle,
     readers: Readers,
     /// By process: a number may become another's, who has begun at another time.
     workers: HashMap<(i32, Instant), Watched>,
     boots: Boots,
     processes: Vec<Process>,
-    swept: Instant,
+}
+
+impl Pool {
+    fn new(handle: Handle) -> Pool {
+        Pool {
+            handle,
+            readers: Readers::default(),
+            workers: HashMap::new(),
+            boots: Boots::default(),
+            processes: Vec::new(),
+        }
+    }
 }
 
 impl Round {
@@ -245,65 +260,82 @@ impl Round {
             return;
         }
         while !self.counters.ends.load(Ordering::Relaxed) {
-            self.boots.know(&self.handle.snapshot().booting);
-            if self.boots.are_over() || Instant::now() + boots::EVERY >= until {
+            for pool in &mut self.pools {
+                pool.boots.know(&pool.handle.snapshot().booting);
+            }
+            let are_over = self.pools.iter().all(|pool| pool.boots.are_over());
+            if are_over || Instant::now() + boots::EVERY >= until {
                 return;
             }
             std::thread::park_timeout(boots::EVERY);
-            let mut eyes = worker::Eyes {
-                supervision: self.handle.supervision(),
-                readers: &mut self.readers,
-                counters: &self.counters,
-                observer: &mut *self.observer,
-                sampling: self.sampling,
-            };
-            self.boots.look(&mut eyes);
+            for at in 0..self.pools.len() {
+                let (pool, mut eyes) = self.eyes(at);
+                pool.boots.look(&mut eyes);
+            }
         }
     }
 
     fn turn(&mut self, wall_ns: u64) {
-        self.processes.clear();
-        // Not held while processes are read: that may take its time.
-        self.processes.extend_from_slice(&self.handle.snapshot().processes);
-        let supervision = self.handle.supervision().clone();
-        for at in 0..self.processes.len() {
-            let process = self.processes[at];
-            self.look(&supervision, &process, wall_ns);
+        let mut known: usize = self.pools.iter().map(|pool| pool.workers.len()).sum();
+        for at in 0..self.pools.len() {
+            let pool = &mut self.pools[at];
+            pool.processes.clear();
+            // Not held while processes are read: that may take its time.
+            pool.processes.extend_from_slice(&pool.handle.snapshot().processes);
+            for of in 0..self.pools[at].processes.len() {
+                let process = self.pools[at].processes[of];
+                self.look(at, &process, wall_ns, &mut known);
+            }
         }
         if self.swept.elapsed() >= SWEEP {
             self.sweep();
         }
     }
 
-    fn look(&mut self, supervision: &Supervision, process: &Process, wall_ns: u64) {
+    /// `known`: so many workers were seen before, of all pools.
+    fn look(&mut self, at: usize, process: &Process, wall_ns: u64, known: &mut usize) {
         let key = (process.pid, process.since);
-        let observer = &mut self.observer;
-        let stays_open = self.sampling.keeps_files && self.workers.len() < KEPT_MAX;
-        let new = || Watched::new(process.pid, stays_open);
-        let watched = self.workers.entry(key).or_insert_with(new);
+        let (pool, mut eyes) = self.eyes(at);
+        let watched = pool.workers.entry(key).or_insert_with(|| {
+            *known += 1;
+            Watched::new(process.pid, eyes.sampling.keeps_files && *known <= KEPT_MAX)
+        });
         if watched.is_other_generation(process) {
-            observer.knows(process.life.get(), process.generation);
+            eyes.observer.knows(at, process.life.get(), process.generation);
         }
-        let mut eyes = worker::Eyes {
-            supervision,
-            readers: &mut self.readers,
+        watched.look(process, wall_ns, &mut eyes);
+    }
+
+    /// What that pool's workers are looked at with, and the rest of it.
+    fn eyes(&mut self, at: usize) -> (PoolParts<'_>, Eyes<'_>) {
+        let Pool { handle, readers, workers, boots, .. } = &mut self.pools[at];
+        let eyes = Eyes {
+            pool: at,
+            supervision: handle.supervision(),
+            readers,
             counters: &self.counters,
             observer: &mut *self.observer,
             sampling: self.sampling,
         };
-        watched.look(process, wall_ns, &mut eyes);
+        (PoolParts { workers, boots }, eyes)
     }
 
     /// Forgets who has gone, and says what the thread has cost.
     fn sweep(&mut self) {
         self.swept = Instant::now();
-        let processes = &self.processes;
-        self.workers.retain(|key, _| processes.iter().any(|p| (p.pid, p.since) == *key));
-        let boots = &self.boots;
-        let is_there = |generation| processes.iter().any(|p| p.generation == generation);
-        self.readers.retain(|generation| is_there(generation) || boots.are_of(generation));
+        for Pool { readers, workers, boots, processes, .. } in &mut self.pools {
+            workers.retain(|key, _| processes.iter().any(|p| (p.pid, p.since) == *key));
+            let is_there = |generation| processes.iter().any(|p| p.generation == generation);
+            readers.retain(|generation| is_there(generation) || boots.are_of(generation));
+        }
         let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         let ns = used.tv_sec.saturating_mul(1_000_000_000).saturating_add(used.tv_nsec);
         self.counters.cpu_ns.store(u64::try_from(ns).unwrap_or(0), Ordering::Relaxed);
     }
+}
+
+/// What of a pool is not lent to [`Eyes`].
+struct PoolParts<'a> {
+    workers: &'a mut HashMap<(i32, Instant), Watched>,
+    boots: &'a mut Boots,
 }

@@ -1,8 +1,8 @@
 //! What the supervisor is told by its owner, for each generation anew.
 
+use crate::limits::ProcessLimits;
 use crate::recycle::RecycleLimits;
 use crate::sandbox::Sandbox;
-use rustix::process::Rlimit;
 use samovar_channel::{GraphEnd, LoadsEnd, WorkerOptions};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -113,10 +113,8 @@ pub struct TemplateCommand {
     pub graphs: Option<Arc<GraphEnd>>,
     /// Where is told what boots and requests load, if somebody listens.
     pub loads: Option<Arc<LoadsEnd>>,
-    /// Its limit of open files; the server's own is higher.
-    pub open_files: Rlimit,
-    /// Memory that each of PHP's processes may have for itself, bytes; 0: any.
-    pub memory_ceiling: u64,
+    /// What the kernel holds each of PHP's processes to.
+    pub limits: ProcessLimits,
     /// No program that they start gets other rights than they have.
     pub no_new_privileges: bool,
     /// What of the file system they may touch.

@@ -65,8 +65,7 @@ impl Template {
         process.stdin(Stdio::null()).stdout(Stdio::null()).stderr(output).process_group(0);
         let rules = command.sandbox.rules()?;
         let confines = os::Confines {
-            open_files: command.open_files,
-            memory_ceiling: command.memory_ceiling,
+            limits: command.limits,
             // The kernel takes rules from none who could get other rights.
             no_new_privileges: command.no_new_privileges || rules.is_some(),
             rules: rules.as_ref().map(AsRawFd::as_raw_fd),

@@ -158,6 +158,9 @@ pub struct ReloadAnswer {
     pub milliseconds: u64,
     /// Keys of settings that have changed and only a restart can change.
     pub needs_restart: Vec<String>,
+    /// Keys that hold for all pools, and wait until all are reloaded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub needs_all: Vec<String>,
     /// Why there is no new generation; of several pools: of those that have failed.
     pub error: Option<String>,
     /// What came of each pool that was to be reloaded; empty where the server has one pool.

@@ -171,12 +171,41 @@ fn figures_and_logs_name_the_pool() {
     });
     assert!(log.contains("\"uri\":\"/api/\"") && log.contains("\"pool\":\"api\""), "{log}");
     assert!(log.contains("\"pool\":\"default\""), "{log}");
-    assert_eq!(Client::connect(admin).get("/ready").status, 200);
+    let ready = Client::connect(admin).get("/ready");
+    let said = "ready\npool default: ready\npool api: ready\n";
+    assert_eq!((ready.status, ready.text().as_str()), (200, said));
+    assert_eq!(Client::connect(admin).get("/ready?pool=nobody").status, 503);
     let (code, said) = super::samovar(
         &["status", "--control", server.control().to_str().expect("a path")],
         server.folder(),
     );
     assert!(code == Some(0) && said.contains("\npool api: generation 1  workers 1"), "{said}");
+    server.stop();
+}
+
+#[test]
+fn workers_of_all_pools_are_looked_at() {
+    let sites = Sites::new();
+    let spin = "function spin(float $until): int { $n = 0; while (microtime(true) < $until) { $n++; } return $n; }
+        spin(microtime(true) + (float) ($_GET['for'] ?? 0)); echo 'spun';";
+    sites.rewrite("api/index.php", &format!("<?php {spin}"));
+    let server = sites.server(API).args(["--admin", "127.0.0.1:0"]).start();
+    let control = server.control();
+    let control = control.to_str().expect("a path");
+    eventually("looks at the other pool's worker", || {
+        assert_eq!(server.get("/api/x?for=0.2").text(), "spun");
+        let (code, said) = super::samovar(
+            &["profile", "--route", "api: index.php /api/x", "--control", control],
+            server.folder(),
+        );
+        (code == Some(0) && said.contains("spin")).then_some(())
+    });
+    // What was seen of one is no other one's.
+    let (_, said) = super::samovar(&["profile", "--control", control], server.folder());
+    assert!(said.contains("spin"), "{said}");
+    let (_, said) =
+        super::samovar(&["profile", "--generation", "1", "--control", control], server.folder());
+    assert!(!said.contains("spin"), "{said}");
     server.stop();
 }
 

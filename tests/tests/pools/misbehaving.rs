@@ -119,8 +119,18 @@ fn a_pool_that_cannot_start_at_all_is_tried_again_and_the_rest_goes_on() {
     std::fs::set_permissions(&fake, PermissionsExt::from_mode(0o755)).expect("our own file");
     let own = API.replace("workers = 1", "workers = 1\nphp_binary = 'FOLDER/samovar-php'");
     let queue = "[pool.timeouts]\nqueue = '300ms'\n";
-    let server = sites.server(&format!("{own}{queue}")).start();
+    let start = sites.server(&format!("{own}{queue}")).args(["--admin", "127.0.0.1:0"]);
+    let server = start.start();
     server.wait_for_log("this pool cannot run");
+    let admin = server.status()["admin"][0].as_str().expect("an address").parse().expect("one");
+    let ready = |path: &str| {
+        let answer = Client::connect(admin).get(path);
+        (answer.status, answer.text())
+    };
+    let not = "not ready\npool default: ready\npool api: no worker has booted yet\n";
+    assert_eq!(ready("/ready"), (503, not.to_owned()));
+    assert_eq!(ready("/ready?pool=default"), (200, "ready\n".to_owned()));
+    assert_eq!(ready("/ready?pool=api").0, 503);
     assert!(server.log().contains("exited with status 3"), "{}", server.log());
     shop_answers(&server, "the other pool does not start");
     assert_eq!(server.get("/api/x").status, 503);
@@ -136,5 +146,6 @@ fn a_pool_that_cannot_start_at_all_is_tried_again_and_the_rest_goes_on() {
     let is_there = || server.get("/api/x").text() == "api /api/x 77M";
     eventually("the application of the pool", || is_there().then_some(()));
     assert_eq!(pool(&server, "api")["failed"], false);
+    eventually("readiness", || (ready("/ready").0 == 200).then_some(()));
     server.stop();
 }

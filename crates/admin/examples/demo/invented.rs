@@ -301,7 +301,7 @@ fn sampled() -> Arc<Profiles> {
     });
     let profiles = profiles.expect("a thread");
     for generation in [2, 3] {
-        profiles.knows(generation as u32, generation);
+        profiles.knows("", generation as u32, generation);
         for (names, before, now) in STACKS {
             let samples = if generation == 2 { before } else { now };
             let frame = |name: &&str| {
@@ -316,6 +316,7 @@ fn sampled() -> Arc<Profiles> {
             let poll = Activity::Waiting { call: "poll".to_owned(), peer };
             let activity = if waits { &poll } else { &Activity::Running };
             profiles.add(&Sample {
+                pool: "",
                 generation,
                 model: Model::Checkpoint,
                 is_boot: false,
@@ -377,8 +378,8 @@ impl Host for Server {
         serde_json::from_value(said).expect("a status")
     }
 
-    fn ready(&self) -> Result<(), String> {
-        Ok(())
+    fn ready(&self, _: Option<&str>) -> Result<String, String> {
+        Ok("ready".to_owned())
     }
 
     fn metrics(&self, _page: &mut Exposition) {}

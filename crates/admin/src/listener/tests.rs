@@ -18,8 +18,9 @@ impl Host for Fake {
         samovar_wire::Status { pid: 7, ..samovar_wire::Status::default() }
     }
 
-    fn ready(&self) -> Result<(), String> {
-        self.is_ready.then_some(()).ok_or_else(|| "no worker is up".to_owned())
+    fn ready(&self, pool: Option<&str>) -> Result<String, String> {
+        let said = pool.map_or_else(|| "ready".to_owned(), |pool| format!("{pool} is ready"));
+        self.is_ready.then_some(said).ok_or_else(|| "no worker is up".to_owned())
     }
 
     fn metrics(&self, page: &mut Exposition) {
@@ -71,6 +72,7 @@ fn pages_are_answered() {
     for (path, status, expected) in [
         ("/health", "200", "alive"),
         ("/ready", "200", "ready"),
+        ("/ready?pool=api", "200", "api is ready"),
         ("/metrics", "200", "samovar_workers{state=\"idle\"} 2"),
         ("/metrics", "200", "samovar_http_requests_total{route=\"/a b/{n}\",class=\"2xx\"} 1"),
         ("/api/status", "200", "\"pid\":7"),

@@ -38,6 +38,12 @@ pub(crate) fn run(control: Option<PathBuf>, options: ReloadOptions) -> Result<()
             "`{key}` has changed; that takes effect when the server is restarted\n"
         ))?;
     }
+    for key in answer.needs_all {
+        let key = printable(&key);
+        terminal::print(&format!(
+            "`{key}` has changed for all pools; that takes effect when all are reloaded (`samovar reload`)\n"
+        ))?;
+    }
     if !answer.pools.is_empty() {
         return terminal::print(serving.trim_start());
     }

@@ -3,11 +3,11 @@
 //! Nobody here waits for a client: what one has said so far, and what it has not taken yet, is kept while others are
 //! heard.
 
-use super::peer;
 use super::server::{Line, Reply, Server};
 use super::socket::Socket;
 use super::waker::Waker;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use samovar_supervisor::peer::Peer;
 use samovar_wire::ReloadAnswer;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -231,7 +231,7 @@ impl Client {
             return Err(ErrorKind::UnexpectedEof.into());
         }
         let line = String::from_utf8_lossy(&line[..end.unwrap_or(line.len())]).into_owned();
-        self.state = match server.answer(line.trim(), peer::process(&self.stream)) {
+        self.state = match server.answer(line.trim(), &Peer::of(&self.stream)) {
             Reply::Now(answer) => {
                 State::Answering { rest: format!("{answer}\n").into_bytes(), _until: None }
             }

@@ -1,6 +1,5 @@
 //! The server's end of the control socket: a request in, an answer out. Nothing here waits.
 
-use super::peer;
 use super::report::{StatusSources, figures, status};
 use super::waker::Waker;
 use crate::handover::predecessor::Predecessor;
@@ -8,6 +7,7 @@ use crate::service::ServiceState;
 use anyhow::Result;
 use samovar_profile::loads::Explained;
 use samovar_supervisor::Command;
+use samovar_supervisor::peer::Peer;
 use samovar_wire::{
     BootAnswer, CallsAnswer, CallsQuestion, Misunderstood, ProfileAnswer, ProfileQuestion, Refused,
     ReloadAnswer, ReloadOptions, Request, Stopping, UpgradeAnswer, UpgradeOptions, line as line_of,
@@ -71,7 +71,7 @@ fn is_order(request: &Request) -> bool {
 /// In the form that whoever asked for it reads.
 fn refusal(request: &Result<Request, Misunderstood>) -> String {
     let why = "a process of this server may not do that\n\
-         hint: use a shell, or set control_from_php = true if an application is to give the server orders"
+         hint: use a shell, or set control_from_php = true if an application (of this server or of another) is to give the server orders"
         .to_owned();
     match request {
         Ok(Request::Reload(_)) => line_of(&ReloadAnswer::refused(why)),
@@ -110,12 +110,12 @@ impl Server {
         Ok(Server { sources, state, reloads, begin_upgrade, waker, obeys_php })
     }
 
-    /// `process`: who asks.
-    pub(super) fn answer(&self, line: &str, process: Option<i32>) -> Reply {
+    /// `peer`: who asks.
+    pub(super) fn answer(&self, line: &str, peer: &Peer) -> Reply {
         let request = line.parse();
-        if request.as_ref().is_ok_and(is_order) && self.is_own_process(process) && !self.obeys_php {
+        if request.as_ref().is_ok_and(is_order) && self.is_own_process(peer) && !self.obeys_php {
             tracing::warn!(
-                pid = process,
+                pid = peer.pid(),
                 order = line.split_whitespace().next(),
                 "a process of this server gives it orders (hint: control_from_php = true if that is meant)"
             );
@@ -141,9 +141,9 @@ impl Server {
                 return Reply::WhenReloaded(told);
             }
             Ok(Request::Upgrade(options))
-                if options.binary.is_some() && self.is_own_process(process) =>
+                if options.binary.is_some() && self.is_own_process(peer) =>
             {
-                tracing::warn!(pid = process, "a process of this server wants it to be replaced by another binary");
+                tracing::warn!(pid = peer.pid(), "a process of this server wants it to be replaced by another binary");
                 line_of(&UpgradeAnswer::refused(
                     "a process of this server may not choose another binary\n\
                      hint: `samovar upgrade --binary` is for a shell, not for a script that the server runs"
@@ -183,12 +183,12 @@ impl Server {
         })
     }
 
-    /// Whether it is a worker, or was started by one: the listeners are not the application's.
-    fn is_own_process(&self, process: Option<i32>) -> bool {
+    /// Whether it is a worker, or was started by one, or left behind: the listeners are not the application's.
+    fn is_own_process(&self, peer: &Peer) -> bool {
         let own = i32::try_from(std::process::id()).ok();
         let before = self.sources.predecessor.as_ref().and_then(Predecessor::pid);
         let servers: Vec<i32> = own.into_iter().chain(before).collect();
-        peer::descends(process, &servers)
+        peer.is_of_php(&servers)
     }
 
     /// The profiles' own thread answers: it may wait for a disk.

@@ -3,11 +3,14 @@
 use crate::companion;
 use crate::rights;
 use crate::service::VARIABLES;
+use anyhow::{Result, bail};
 use rustix::process::Rlimit;
 use samovar_channel::{Boots, LoadsEnd, WorkerOptions};
 use samovar_config::{Compat, ConsoleCommand, LogFormat, LogLevel, Settings, Workers};
 use samovar_supervisor::identity::Identity;
-use samovar_supervisor::{RecycleLimits, Sandbox, TemplateCommand, Tracer, WorkerCount};
+use samovar_supervisor::{
+    ProcessLimits, RecycleLimits, Sandbox, TemplateCommand, Tracer, WorkerCount,
+};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,8 +57,7 @@ pub(crate) fn supervisor_settings(
             options: worker_options(settings),
             graphs: None,
             loads: Some(ears.loads),
-            open_files,
-            memory_ceiling: settings.limits.memory_ceiling,
+            limits: limits(settings, open_files),
             no_new_privileges: settings.no_new_privileges,
             environment,
         },
@@ -73,6 +75,30 @@ pub(crate) fn supervisor_settings(
         after_limit: settings.timeouts.after,
         watchdog_limit: settings.timeouts.watchdog,
     }
+}
+
+/// What the kernel holds PHP's processes to; `open_files` is what the server was started with.
+pub(crate) fn limits(settings: &Settings, open_files: Rlimit) -> ProcessLimits {
+    let of = &settings.limits;
+    let own = Some(of.open_files as u64).filter(|own| *own > 0);
+    ProcessLimits {
+        open_files: own.map_or(open_files, |_| Rlimit { current: own, maximum: own }),
+        memory_ceiling: of.memory_ceiling,
+        processes: of.processes as u64,
+        file_bytes: of.file_bytes,
+        core_bytes: of.core_bytes(),
+        nice: u8::try_from(of.nice).unwrap_or(u8::MAX),
+    }
+}
+
+/// Whether the kernel lets this process give them; root may change its mind about the rest later, which nobody does.
+pub(crate) fn check_limits(settings: &Settings, open_files: Rlimit) -> Result<()> {
+    let beyond = limits(settings, open_files).beyond(open_files.maximum);
+    let Some((name, most, hard)) = beyond else { return Ok(()) };
+    bail!(
+        "`limits.{name}` = {most} is more than the server itself may have, {hard}\n\
+         hint: raise the hard limit that it is started with (`ulimit -H`, Limit…= in the unit), or lower the setting"
+    );
 }
 
 fn worker_count(from: &Workers) -> WorkerCount {

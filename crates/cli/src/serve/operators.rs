@@ -1,6 +1,7 @@
 //! What operators see: requests are added up, and the admin listener shows it.
 
 mod pools;
+mod ready;
 
 use super::listen;
 use super::ways::{self, SlowLogFile, Ways};
@@ -10,7 +11,7 @@ use crate::sampling::Sampling;
 use anyhow::{Context, Result, bail};
 use pools::count;
 use samovar_admin::{Access, Admin, Host};
-use samovar_config::{DEFAULT_POOL, Listen, Settings};
+use samovar_config::{Listen, Settings};
 use samovar_insight::export::exposition::{Exposition, Kind};
 use samovar_insight::pinba::listener::PinbaIn;
 use samovar_insight::store::StoreLimits;
@@ -23,9 +24,6 @@ use samovar_profile::loads::Explained;
 use samovar_wire::{ScalingStatus, SharedObject, SharedStatus, Status};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-
-/// Queued requests, as a share of `limits.queue_max`, from which on no more should come: three quarters.
-const READY_QUEUE_SHARE: (u64, u64) = (3, 4);
 
 /// The admin listener's sockets. One that others than this machine's users reach needs a token.
 pub(super) fn bind(
@@ -115,7 +113,9 @@ pub(super) fn start(
     let addresses = listen::addresses(&listeners)?;
     let access =
         Access { token: settings.admin_token.clone(), hosts: settings.admin_hosts.clone() };
-    let host = Server { sources, queue_max: settings.limits.queue_max as u64 };
+    let others = settings.pools.iter().map(|pool| pool.settings.limits.queue_max as u64);
+    let queues_max = std::iter::once(settings.limits.queue_max as u64).chain(others).collect();
+    let host = Server { sources, queues_max };
     let admin = Admin::hold(listeners, access, Box::new(host), insight)?;
     tracing::info!(admin = addresses.join(" "), "operators are answered");
     Ok(Some(admin))
@@ -124,7 +124,8 @@ pub(super) fn start(
 /// This server, as the admin listener asks it.
 struct Server {
     sources: StatusSources,
-    queue_max: u64,
+    /// `limits.queue_max` of each pool, the default one's first.
+    queues_max: Vec<u64>,
 }
 
 impl Host for Server {
@@ -150,34 +151,13 @@ impl Host for Server {
         status(&self.sources)
     }
 
-    fn ready(&self) -> Result<(), String> {
-        readiness(&status(&self.sources), self.queue_max)
+    fn ready(&self, pool: Option<&str>) -> Result<String, String> {
+        ready::readiness(&status(&self.sources), &self.queues_max, pool)
     }
 
     fn metrics(&self, page: &mut Exposition) {
         metrics(&status(&self.sources), page);
     }
-}
-
-/// Why no more requests should come.
-fn readiness(status: &Status, queue_max: u64) -> Result<(), String> {
-    let takes_requests = |state: &str| matches!(state, "idle" | "busy");
-    if status.draining {
-        return Err("the server drains, or has not begun".to_owned());
-    }
-    // Of several pools the default one says it: a broken one beside it must not take the others out of service.
-    let is_default = |pool: &str| matches!(pool, "" | DEFAULT_POOL);
-    let mut workers = status.workers.iter().filter(|worker| is_default(&worker.pool));
-    if !workers.any(|worker| takes_requests(&worker.state)) {
-        return Err("no worker has booted yet".to_owned());
-    }
-    let (share, of) = READY_QUEUE_SHARE;
-    let own = status.pools.iter().find(|pool| pool.name == DEFAULT_POOL);
-    let queued = own.map_or(status.front.queue_depth, |pool| pool.queue_depth);
-    if queued >= queue_max * share / of {
-        return Err(format!("{queued} requests wait for a worker"));
-    }
-    Ok(())
 }
 
 type ServerMetric = (&'static str, Kind, &'static str, fn(&Status) -> f64);

@@ -1,7 +1,7 @@
 //! The tables `[[pool]]` → rings, memory, a supervisor and a part of the front for each.
 
 use super::link;
-use crate::convert::{Ears, front_settings, sandbox, supervisor_settings};
+use crate::convert::{self, Ears, front_settings, sandbox, supervisor_settings};
 use crate::pools::{Pool, Pools};
 use crate::{binary, publish, rights};
 use anyhow::{Context, Error, Result, bail};
@@ -27,6 +27,14 @@ pub(super) fn locate(settings: &Settings) -> Result<Vec<PathBuf>> {
         samovar_config::locate_php(&pool.settings).with_context(|| about(&pool.name))
     };
     settings.pools.iter().map(of).collect()
+}
+
+/// What the kernel would not let PHP's processes of a pool have.
+pub(super) fn check_limits(settings: &Settings, open_files: Rlimit) -> Result<()> {
+    let check = |pool: &samovar_config::Pool| {
+        convert::check_limits(&pool.settings, open_files).with_context(|| about(&pool.name))
+    };
+    settings.pools.iter().try_for_each(check)
 }
 
 /// Whether they are workers of this server, and what the user of the server may not use.

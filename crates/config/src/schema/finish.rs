@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::problem::reason;
 use crate::schema::notation;
 use crate::schema::setting::Surroundings;
-use crate::schema::settings::{Compat, Settings};
+use crate::schema::settings::{Compat, Limits, Settings};
 
 /// What is wrong, as the end of a sentence, and a hint.
 type Wrong = (String, String);
@@ -32,6 +32,28 @@ pub(crate) fn root(settings: &mut Settings, around: &Surroundings<'_>) -> Result
         Some(name) => Some(settings.root.join(name)),
         None => index.is_file().then_some(index),
     };
+    Ok(())
+}
+
+/// Fewer than which PHP's processes do not start: those that each inherits have low numbers.
+const OPEN_FILES_MIN: usize = 256;
+
+pub(crate) fn open_files(settings: &mut Settings, _: &Surroundings<'_>) -> Result<(), Wrong> {
+    match settings.limits.open_files {
+        0 | OPEN_FILES_MIN.. => Ok(()),
+        _ => Err((
+            format!("is less than {OPEN_FILES_MIN}, which PHP's processes need"),
+            "0 is as many as the server was started with".to_owned(),
+        )),
+    }
+}
+
+/// A limit that nobody has set is no limit of 0.
+#[expect(clippy::unnecessary_wraps, reason = "as all of them")]
+pub(crate) fn core_bytes(settings: &mut Settings, around: &Surroundings<'_>) -> Result<(), Wrong> {
+    if !around.is_given {
+        settings.limits.core_bytes = Limits::CORE_AS_IT_IS;
+    }
     Ok(())
 }
 

@@ -5,6 +5,7 @@
 
 use crate::schema::console::Field;
 use crate::schema::settings::Settings;
+use crate::schema::sheet::Blank;
 use crate::schema::table::needs_restart;
 
 /// The key of the tables.
@@ -40,7 +41,7 @@ pub(crate) const FIELDS: [Field; 3] = [
 ];
 
 /// The settings that a pool may have for itself.
-pub(crate) const OWN: [&str; 57] = [
+pub(crate) const OWN: [&str; 62] = [
     "root",
     "reload_probe",
     "server_name",
@@ -70,6 +71,11 @@ pub(crate) const OWN: [&str; 57] = [
     "limits.age_max",
     "limits.memory_max",
     "limits.memory_ceiling",
+    "limits.open_files",
+    "limits.processes",
+    "limits.file_bytes",
+    "limits.core_bytes",
+    "limits.nice",
     "limits.client_share",
     "limits.priority_paths",
     "limits.retries_max",
@@ -112,6 +118,55 @@ pub(crate) const OF_APPLICATION: [&str; 9] = [
     "whole_scripts",
     "shared.publish",
 ];
+
+impl Settings {
+    /// These, with what a pool may have for itself out of `own`.
+    #[must_use]
+    pub fn with_own(&self, own: &Settings) -> Settings {
+        let mut all = self.clone();
+        for key in OWN {
+            let is_known = all.take_own(key, own);
+            debug_assert!(is_known, "`{key}` is a field");
+        }
+        all
+    }
+
+    fn take_own(&mut self, key: &str, own: &Settings) -> bool {
+        match key.split_once('.') {
+            None if key == "root" => self.take("root", own) && self.take("front_controller", own),
+            None if key == "workers" => {
+                self.workers.take("min", &own.workers) && self.workers.take("max", &own.workers)
+            }
+            None => self.take(key, own),
+            Some(("workers", field)) => self.workers.take(field, &own.workers),
+            Some(("limits", field)) => self.limits.take(field, &own.limits),
+            Some(("timeouts", field)) => self.timeouts.take(field, &own.timeouts),
+            Some(("sandbox", field)) => self.sandbox.take(field, &own.sandbox),
+            Some(("shared", field)) => self.shared.take(field, &own.shared),
+            Some(_) => false,
+        }
+    }
+
+    /// Keys in which two versions of a server's settings differ that hold for all of its pools, and that a reload applies: `pool` stands for
+    /// what the tables say of requests.
+    pub fn changed_for_all(&self, next: &Settings) -> Vec<String> {
+        let waits = needs_restart(self, next);
+        let (before, after) = (self.of_all(), next.with_own(self).of_all());
+        let mut keys = before.changed(&after);
+        keys.retain(|key| !waits.contains(&key.as_str()));
+        keys
+    }
+
+    /// Without places in the file, which change with every line above them, and without what pools have for themselves.
+    fn of_all(&self) -> Settings {
+        let mut all = self.clone();
+        all.locations.iter_mut().for_each(|location| location.line = 0);
+        for pool in &mut all.pools {
+            (pool.line, pool.settings) = (0, Settings::blank());
+        }
+        all
+    }
+}
 
 /// Keys of pools that differ and wait for a restart; `pool`: there are others, or in another order.
 pub fn pools_need_restart(old: &Settings, new: &Settings) -> Vec<String> {

@@ -168,8 +168,9 @@ impl Settings {
                     keys.push("trusted_proxies".to_owned());
                     continue;
                 }
-                "pools" => {
-                    keys.push("pool".to_owned());
+                "pools" | "locations" | "consoles" => {
+                    // Tables, which have their key in the singular.
+                    keys.push(name.trim_end_matches('s').to_owned());
                     continue;
                 }
                 _ => {
@@ -259,6 +260,16 @@ pub struct Limits {
     pub memory_max: u64,
     /// Bytes that a process of PHP may have for itself; 0: any.
     pub memory_ceiling: u64,
+    /// Descriptors that a process of PHP may have; 0: as many as the server was started with.
+    pub open_files: usize,
+    /// Processes of the server's user beyond which PHP starts none; 0: as the server.
+    pub processes: usize,
+    /// Bytes of a file that PHP writes; 0: as the server.
+    pub file_bytes: u64,
+    /// Bytes of a memory dump; [`Limits::core_bytes`] says what it means.
+    pub core_bytes: u64,
+    /// Added to the niceness of PHP's processes, 0 to 19.
+    pub nice: usize,
     /// Of the places for requests, for one client, percent; 1 to 100: no limit.
     pub client_share: usize,
     /// Open connections of one client; 0: no limit.
@@ -278,6 +289,17 @@ pub struct Limits {
     /// Stack of a task, bytes.
     pub task_stack_bytes: u64,
 }
+}
+
+impl Limits {
+    /// What stands for a limit of memory dumps that nobody has set.
+    pub(crate) const CORE_AS_IT_IS: u64 = u64::MAX;
+
+    /// Most bytes of a memory dump; `None`: what the server was started with.
+    #[must_use]
+    pub fn core_bytes(&self) -> Option<u64> {
+        Some(self.core_bytes).filter(|bytes| *bytes != Self::CORE_AS_IT_IS)
+    }
 }
 
 /// What the preflight of a booted application can find (crates/worker/csrc/outside/preflight.c).

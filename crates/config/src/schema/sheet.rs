@@ -38,6 +38,16 @@ macro_rules! sheet {
                 $(if self.$field != other.$field { names.push(stringify!($field)); })*
                 names
             }
+
+            /// Takes over the field of that name; false: there is none.
+            #[allow(dead_code, reason = "some sheets are the server's alone")]
+            pub(crate) fn take(&mut self, name: &str, from: &$name) -> bool {
+                match name {
+                    $(stringify!($field) => self.$field.clone_from(&from.$field),)*
+                    _ => return false,
+                }
+                true
+            }
         }
     };
 }

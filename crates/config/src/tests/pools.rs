@@ -3,6 +3,7 @@
 use super::{Folder, check_problem, problems, sources};
 use crate::pools_need_restart;
 use crate::schema::pool::{OF_APPLICATION, OWN};
+use crate::schema::setting::{Kind, OnReload, Setting};
 use crate::schema::settings::{Pool, Settings};
 use crate::schema::table::SETTINGS;
 use std::time::Duration;
@@ -33,6 +34,88 @@ fn every_key_of_a_pool_is_one_of_the_table() {
         assert!(SETTINGS.iter().any(|setting| setting.key == *key), "{key}");
     }
     assert!(OF_APPLICATION.iter().all(|key| OWN.contains(key)));
+}
+
+/// Of each kind of value that is not one of a few words, some.
+const VALUES: &[&str] = &[
+    "true",
+    "false",
+    "7",
+    "3..9",
+    "77M",
+    "13s",
+    "13",
+    "x",
+    "x=y",
+    "/x",
+    "/x=y",
+    "/x/=y",
+    "/a/*",
+    "/a/*=3s",
+    "a/b=/c",
+    "*.x",
+    "8.4",
+    "127.0.0.1:81",
+    "x.example",
+    "http://x.example",
+    "https://x.example/",
+    "10.0.0.0/8",
+    "x@x.example",
+    "max-age=300",
+    "0.5",
+    "connection",
+    "0123456789abcdefABCDEF0123456789",
+    "text/plain",
+    "gzip",
+    "7%",
+    "999",
+    "9K",
+    "2M",
+    "apcu",
+    "1/7",
+    "/x/=/tmp/",
+];
+
+/// The settings with another value of one key.
+fn with_another(base: &Settings, setting: &Setting) -> Option<Settings> {
+    let words: &[&str] = if let Kind::Word { words, .. } = setting.kind { words } else { VALUES };
+    let another = |word: &&str| {
+        let mut other = base.clone();
+        setting.kind.set(&mut other, word, "/".as_ref())?;
+        (other != *base).then_some(other)
+    };
+    words.iter().find_map(another)
+}
+
+#[test]
+fn what_is_one_pools_own_is_told_from_what_holds_in_all() {
+    let base = resolve("root = 'shop'", &[]);
+    let (known, unknown): (Vec<_>, Vec<_>) = SETTINGS
+        .iter()
+        .map(|s| (s, with_another(&base, s)))
+        .partition(|(_, other)| other.is_some());
+    let unknown: Vec<_> = unknown.iter().map(|(setting, _)| setting.key).collect();
+    assert!(unknown.is_empty(), "another value is needed for these: {unknown:?}");
+    for (setting, other) in known.into_iter().filter_map(|(s, other)| Some((s, other?))) {
+        let (is_own, key) = (OWN.contains(&setting.key), setting.key);
+        assert_eq!(base.with_own(&other), *if is_own { &other } else { &base }, "{key}");
+        let changed = base.changed_for_all(&other);
+        let is_applied = matches!(setting.on_reload, OnReload::Applied);
+        assert_eq!(!changed.is_empty(), is_applied && !is_own, "{key}: {changed:?}");
+    }
+    let tables = "root = 'shop'\n[[location]]\npath = '/x'\ndeny = true\n[[pool]]\nname = 'api'\nmatch = '/a'\n";
+    let one = resolve(tables, &[]);
+    let same = resolve(&format!("\n{tables}workers = 7\n"), &[]);
+    assert_eq!(
+        one.changed_for_all(&same),
+        Vec::<String>::new(),
+        "lines, and what is the pool's own"
+    );
+    for (from, to, key) in
+        [("deny = true", "scripts = false", "location"), ("'/a'", "'/b'", "pool")]
+    {
+        assert_eq!(one.changed_for_all(&resolve(&tables.replace(from, to), &[])), [key]);
+    }
 }
 
 #[test]

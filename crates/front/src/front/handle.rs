@@ -6,6 +6,7 @@ use crate::request::probe::{self, ProbeDone, ProbeOrder};
 use crate::runtime::counters::{Counters, CountersSnapshot};
 use crate::setup::ValidSettings;
 use crate::shared::Shared;
+use samovar_config::Pool;
 use std::io;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +20,20 @@ const SWITCH_LOOK: Duration = Duration::from_millis(1);
 /// What other threads hold of a front. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct FrontHandle(pub(super) Arc<Control>);
+
+/// What a front is to change to.
+#[derive(Debug, Default)]
+struct Next {
+    settings: Option<ValidSettings>,
+    /// Whose requests are not this pool's, where the other pools' roots have changed.
+    pools: Option<Vec<Pool>>,
+}
+
+impl Next {
+    fn is_none(&self) -> bool {
+        self.settings.is_none() && self.pools.is_none()
+    }
+}
 
 /// What these threads and the front's own share.
 #[derive(Debug)]
@@ -34,7 +49,9 @@ pub(super) struct Control {
     listeners: Mutex<Vec<Kept>>,
     pub(super) log: AccessLog,
     /// What a reload has put in the place of the setup.
-    next: Mutex<Option<ValidSettings>>,
+    next: Mutex<Next>,
+    /// Held while several pools are given what they are to change to together; one for all pools.
+    together: Arc<Mutex<()>>,
     /// Requests of the server's own that wait to be made.
     probes: Mutex<Vec<ProbeOrder>>,
     pub(super) called: Arc<Notify>,
@@ -43,7 +60,23 @@ pub(super) struct Control {
 impl FrontHandle {
     /// Requests from now on are answered by other settings. The access log and the ring stay what they are. Returns at once.
     pub fn switch(&self, next: ValidSettings) {
-        *self.0.next() = Some(next);
+        self.0.next().settings = Some(next);
+        self.0.called.notify_one();
+    }
+
+    /// As [`Self::switch`] for several pools: no request is answered while some of them have changed and others have not. This is the
+    /// default pool's, and `pools` are what its settings say of the others from now on.
+    pub fn switch_together(
+        &self,
+        all: impl IntoIterator<Item = (FrontHandle, ValidSettings)>,
+        pools: Vec<Pool>,
+    ) {
+        let whole = self.0.together();
+        for (handle, next) in all {
+            handle.0.next().settings = Some(next);
+        }
+        self.0.next().pools = Some(pools);
+        drop(whole);
         self.0.called.notify_one();
     }
 
@@ -57,7 +90,7 @@ impl FrontHandle {
     /// Waits until what [`Self::switch`] was given holds, for at most `limit`; false: it does not yet.
     pub fn wait_for_switch(&self, limit: Duration) -> bool {
         let since = Instant::now();
-        while self.0.next().is_some() {
+        while !self.0.next().is_none() {
             if since.elapsed() > limit {
                 return false;
             }
@@ -125,6 +158,7 @@ impl Control {
             listeners: Mutex::new(listeners),
             log,
             next: Mutex::default(),
+            together: Arc::default(),
             probes: Mutex::default(),
             called: Arc::default(),
         }
@@ -132,8 +166,8 @@ impl Control {
 
     /// That of another pool: what it has to be told wakes the same thread.
     pub(super) fn of_pool(&self) -> Control {
-        let called = Arc::clone(&self.called);
-        Control { called, ..Control::new(self.log.clone(), Vec::new()) }
+        let (called, together) = (Arc::clone(&self.called), Arc::clone(&self.together));
+        Control { together, called, ..Control::new(self.log.clone(), Vec::new()) }
     }
 
     /// Does what other threads have asked for. Whoever waits for it waits for the lock.
@@ -159,16 +193,24 @@ impl Control {
 
     fn switch_settings(&self, shared: &Shared) {
         let mut next = self.next();
-        if let Some(next) = next.take() {
-            shared.switch(next.into_setup());
+        if let Some(settings) = next.settings.take() {
+            shared.switch(settings.into_setup());
         }
+        if let Some(pools) = next.pools.take() {
+            shared.switch(shared.setup().with_pools(pools));
+        }
+    }
+
+    /// While this is held, nobody gives several pools something to change to.
+    pub(super) fn together(&self) -> MutexGuard<'_, ()> {
+        self.together.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn probes(&self) -> MutexGuard<'_, Vec<ProbeOrder>> {
         self.probes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn next(&self) -> MutexGuard<'_, Option<ValidSettings>> {
+    fn next(&self) -> MutexGuard<'_, Next> {
         self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

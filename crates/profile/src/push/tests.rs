@@ -310,6 +310,7 @@ fn samples_of_a_server_come_when_its_minute_is_over() {
     });
     let profiles = profiles.expect("a thread");
     profiles.add(&Sample {
+        pool: "",
         generation: 1,
         model: Model::Script,
         is_boot: false,

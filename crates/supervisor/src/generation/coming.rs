@@ -1,6 +1,6 @@
 //! A generation on its way: how far a reload has come.
 
-use crate::handle::{Probe, ReloadDone};
+use crate::handle::{Gate, Probe, ReloadDone};
 use std::time::Instant;
 
 /// A new generation on its way.
@@ -9,6 +9,7 @@ pub(crate) struct Coming {
     pub(crate) attempt: u64,
     pub(crate) may_change_model: bool,
     pub(crate) step: Step,
+    pub(crate) gate: Option<Gate>,
     pub(crate) done: ReloadDone,
 }
 
@@ -20,4 +21,6 @@ pub(crate) enum Step {
     Probed,
     /// They have answered; `by_app`: the front controller has.
     Passed { since: Instant, by_app: bool },
+    /// It could take over, and waits until it may.
+    AtGate,
 }

@@ -1,6 +1,7 @@
 //! A generation whose template is this test: it speaks through the same channel as the real one.
 
 use super::*;
+use crate::limits::ProcessLimits;
 use crate::sandbox::Sandbox;
 use crate::settings::{ConsoleSettings, TemplateCommand};
 use rustix::process::Rlimit;
@@ -58,8 +59,14 @@ impl Bench {
                 options: WorkerOptions::bare("/".into()),
                 graphs: None,
                 loads: None,
-                open_files: Rlimit { current: None, maximum: None },
-                memory_ceiling: 0,
+                limits: ProcessLimits {
+                    open_files: Rlimit { current: None, maximum: None },
+                    memory_ceiling: 0,
+                    processes: 0,
+                    file_bytes: 0,
+                    core_bytes: None,
+                    nice: 0,
+                },
                 no_new_privileges: false,
                 sandbox: Sandbox::default(),
                 environment: Vec::new(),

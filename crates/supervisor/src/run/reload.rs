@@ -37,7 +37,7 @@ impl Supervisor {
         let number = self.number + 1;
         info!(generation = number, "reload: the application boots anew beside the one that serves");
         let lives = self.ground.lives.clone();
-        let Reload { settings, probe, may_change_model, done } = reload;
+        let Reload { settings, probe, gate, may_change_model, done } = reload;
         let busy = self.serving().map_or(0, |generation| generation.busy(&self.ground));
         let generation = Generation::new(
             number,
@@ -50,7 +50,7 @@ impl Supervisor {
         self.generations.push(generation);
         self.attempts += 1;
         let (attempt, step) = (self.attempts, Step::Boots(probe));
-        self.coming = Some(Coming { attempt, may_change_model, step, done });
+        self.coming = Some(Coming { attempt, may_change_model, step, gate, done });
     }
 
     /// Begins the reload that came while the server booted.
@@ -100,6 +100,8 @@ impl Supervisor {
             self.give_up(
                 "the application's boot failed\nhint: its messages are in the server's log",
             );
+        } else if matches!(self.coming, Some(Coming { step: Step::AtGate, .. })) {
+            // Others are waited for, each of which has its time.
         } else if generation.is_late() {
             self.give_up_late();
         } else if generation.is_up(&self.ground) {
@@ -122,7 +124,7 @@ impl Supervisor {
     fn advance(&mut self, at: usize) {
         let Some(coming) = &mut self.coming else { return };
         match &mut coming.step {
-            Step::Probed => {}
+            Step::Probed | Step::AtGate => {}
             Step::Boots(probe) => {
                 let probe = probe.take();
                 let attempt = coming.attempt;
@@ -138,10 +140,10 @@ impl Supervisor {
                 let (since, by_app) = (*since, *by_app);
                 let may_change = coming.may_change_model;
                 match self.lost_model(at, by_app) {
-                    Some(_) if may_change => self.promote(at),
+                    Some(_) if may_change => self.enter(at),
                     Some(_) if since.elapsed() < MODEL_LIMIT => {}
                     Some(why) => self.give_up(&why),
-                    None => self.promote(at),
+                    None => self.enter(at),
                 }
             }
         }
@@ -153,6 +155,29 @@ impl Supervisor {
         match result {
             Ok(by_app) => coming.step = Step::Passed { since: Instant::now(), by_app },
             Err(why) => self.give_up(&why),
+        }
+    }
+
+    /// It takes over, or asks whether it may.
+    fn enter(&mut self, at: usize) {
+        let Some(coming) = &mut self.coming else { return };
+        let Some(gate) = coming.gate.take() else { return self.promote(at) };
+        coming.step = Step::AtGate;
+        let (handle, attempt) = (self.post.handle.clone(), coming.attempt);
+        info!("reload: the new generation could take over, and waits for those of the other pools");
+        gate(Box::new(move |result| handle.send(Command::Admitted { attempt, result })));
+    }
+
+    /// Whether the generation that waits may take over.
+    pub(super) fn hear_gate(&mut self, attempt: u64, result: Result<(), String>) {
+        if self.coming.as_ref().is_none_or(|coming| coming.attempt != attempt) {
+            return;
+        }
+        let held = self.generations.iter().position(|g| g.desired == DesiredState::Hold);
+        match (result, held) {
+            (Ok(()), Some(at)) => self.promote(at),
+            (Ok(()), None) => {}
+            (Err(why), _) => self.give_up(&why),
         }
     }
 

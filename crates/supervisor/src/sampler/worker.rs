@@ -18,6 +18,8 @@ const CALLS_MAX: usize = 32;
 
 /// What a look is taken with.
 pub(super) struct Eyes<'a> {
+    /// Which pool's they are.
+    pub(super) pool: usize,
     pub(super) supervision: &'a Supervision,
     pub(super) readers: &'a mut Readers,
     pub(super) counters: &'a Counters,
@@ -160,7 +162,9 @@ impl Watched {
     ) {
         let request = self.request.as_ref().map(|(run, line)| (*run, line));
         let generation = self.generation;
-        eyes.observer.saw(&Look { generation, model, is_boot, request, scene, wall_ns, cpu_ns });
+        let pool = eyes.pool;
+        let look = Look { pool, generation, model, is_boot, request, scene, wall_ns, cpu_ns };
+        eyes.observer.saw(&look);
     }
 
     /// The stack, if the process may be read and has not gone. Why it may not is told once.
@@ -219,7 +223,7 @@ impl Watched {
         let Some((_, line)) = self.request.clone() else { return };
         let scene = self.scene(eyes);
         if eyes.supervision.is_running(run) {
-            eyes.observer.is_slow(&line, scene);
+            eyes.observer.is_slow(eyes.pool, &line, scene);
         }
     }
 

@@ -4,6 +4,7 @@
 #include "outside/descriptor.h"
 #include "sapi/sapi.h"
 #include <ext/json/php_json.h>
+#include <zend_exceptions.h>
 #include <zend_smart_str.h>
 #include <fcntl.h>
 #include <locale.h>

@@ -2,6 +2,7 @@
 #include "functions/pooled.h"
 #include <zend_exceptions.h>
 #include <string.h>
+#include <zend_interfaces.h>
 
 enum { ASKED_AFTER_NS = 1000000000 };
 

@@ -1,9 +1,9 @@
 /* Samovar\publish() and Samovar\published(): a value goes to the server in the encoding of
  * crates/published/src/encoding.rs, and comes back as PHP has it, where it lies. */
-#include "functions/arginfo/prototypes.h"
 #include "functions/shared.h"
 #include <zend_smart_str.h>
 #include <stddef.h>
+#include "functions/arginfo/prototypes.h"
 
 /* ---- what crates/published/src/layout.rs takes for granted ------------------------------------
  */

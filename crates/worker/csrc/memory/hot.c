@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 enum {
     /* A page is compared at each fifth rollback: a prime, or half of the pages would be compared

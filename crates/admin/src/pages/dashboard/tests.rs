@@ -27,9 +27,9 @@ impl Host for Says {
         serde_json::from_value(self.0.clone()).expect("a status")
     }
 
-    fn ready(&self) -> Result<(), String> {
+    fn ready(&self, _: Option<&str>) -> Result<String, String> {
         let why = self.0["not_ready"].as_str();
-        why.map_or(Ok(()), |why| Err(why.to_owned()))
+        why.map_or_else(|| Ok("ready".to_owned()), |why| Err(why.to_owned()))
     }
 
     fn metrics(&self, _page: &mut Exposition) {}
@@ -335,6 +335,7 @@ fn seen(stacks: &[(&[&str], u64)]) -> Sources {
         let frames: Vec<_> = names.iter().rev().map(frame).collect();
         let weight = Weight { samples: *samples, wall_ns: samples * 20 * MS, cpu_ns: samples * MS };
         profiles.add(&Sample {
+            pool: "",
             generation: 1,
             model: Model::Script,
             is_boot: false,

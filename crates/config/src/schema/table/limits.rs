@@ -1,7 +1,7 @@
 //! The section Limits: caps on what clients can make the server hold.
 
-use crate::schema::notation;
 use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
+use crate::schema::{finish, notation};
 
 use super::row::{self, count};
 
@@ -131,6 +131,70 @@ pub(super) const SETTINGS: &[Setting] = &[
         long: "The kernel refuses more (RLIMIT_DATA), and PHP or the library that asked says so and ends the process: 502. \
                PHP's own memory_limit, which ends a request better, knows PHP's memory only. Programs that PHP starts have \
                the same ceiling. 0: none.",
+        ..PLAIN
+    },
+    Setting {
+        key: "limits.open_files",
+        flag: "open-files",
+        value: "N",
+        kind: count(0, 1 << 20, |settings| &mut settings.limits.open_files),
+        default: Preset::Text("0"),
+        doc: "Most files and connections that a process of PHP may have open",
+        long: "What php-fpm calls rlimit_files. The server has its own limit, which is as high as it needs. Programs that PHP starts have the \
+               same. At least 256, which a worker's own need. 0: what the server was started with.",
+        finish: Some(finish::open_files),
+        ..PLAIN
+    },
+    Setting {
+        key: "limits.processes",
+        flag: "processes",
+        value: "N",
+        kind: count(0, 4_194_304, |settings| &mut settings.limits.processes),
+        default: Preset::Text("0"),
+        doc: "Most processes and threads of the server's user; PHP starts none beyond",
+        long: "The kernel (RLIMIT_NPROC) counts all that the user has, the server's threads and other pools among them, and holds root to \
+               nothing. It stops a script that forks without end; workers that are replaced need room, too. 0: as the server.",
+        ..PLAIN
+    },
+    Setting {
+        key: "limits.file_bytes",
+        flag: "file-bytes",
+        value: "SIZE",
+        kind: Kind::Size {
+            min: 0,
+            max: 1 << 50,
+            field: |settings| &mut settings.limits.file_bytes,
+        },
+        default: Preset::Text("0"),
+        doc: "Largest file that PHP may write",
+        long: "A write beyond fails with \"File too large\", also that of a program that PHP starts. Memory that is shared as a file counts, so leave \
+               room for the application's image. 0: as the server.",
+        ..PLAIN
+    },
+    Setting {
+        key: "limits.core_bytes",
+        flag: "core-bytes",
+        value: "SIZE",
+        kind: Kind::Size {
+            min: 0,
+            max: 1 << 40,
+            field: |settings| &mut settings.limits.core_bytes,
+        },
+        default: Preset::Derived("what the server was started with"),
+        doc: "Largest memory dump that a process of PHP leaves when it crashes",
+        long: "What php-fpm calls rlimit_core. 0: none is left, and with it nothing of what requests have told.",
+        finish: Some(finish::core_bytes),
+        ..PLAIN
+    },
+    Setting {
+        key: "limits.nice",
+        flag: "nice",
+        value: "N",
+        kind: count(0, 19, |settings| &mut settings.limits.nice),
+        default: Preset::Text("0"),
+        doc: "How far PHP's processes give way to others for the processor",
+        long: "Added to the niceness of the server, whose front is not slowed down by it: for a pool that may take long. There is no limit of CPU time \
+               (RLIMIT_CPU), which a worker would reach by many good requests: timeouts.request ends a bad one.",
         ..PLAIN
     },
     Setting {

@@ -1,0 +1,152 @@
+//! Whether requests should be sent here: the word of `/ready`, for load balancers.
+
+use samovar_config::DEFAULT_POOL;
+use samovar_wire::Status;
+use std::fmt::Write;
+
+/// Queued requests, as a share of `limits.queue_max`, from which on no more should come: three quarters.
+const QUEUE_SHARE: (u64, u64) = (3, 4);
+
+/// How a pool is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Readiness {
+    Ready,
+    /// It has workers, and more to do than it should have.
+    Busy(String),
+    /// Nobody would answer.
+    Absent,
+}
+
+impl Readiness {
+    fn words(&self) -> &str {
+        match self {
+            Readiness::Ready => "ready",
+            Readiness::Busy(why) => why,
+            Readiness::Absent => "no worker has booted yet",
+        }
+    }
+}
+
+/// Whether requests should come, with a line for each pool where there are several; `limits`: the most that may wait in each, the default one's first.
+///
+/// All are asked: where nobody would answer for one of them, another server is the better place. A pool beside the default one that has
+/// much to do says so, and takes nobody else out of service: that is what it is a pool for.
+pub(super) fn readiness(
+    status: &Status,
+    limits: &[u64],
+    pool: Option<&str>,
+) -> Result<String, String> {
+    if status.draining {
+        return Err("the server drains, or has not begun".to_owned());
+    }
+    if status.pools.is_empty() {
+        let queue_max = limits.first().copied().unwrap_or(u64::MAX);
+        let own = of_pool(status, "", status.front.queue_depth, queue_max);
+        return match pool {
+            None | Some(DEFAULT_POOL) if own == Readiness::Ready => Ok(own.words().to_owned()),
+            None | Some(DEFAULT_POOL) => Err(own.words().to_owned()),
+            Some(other) => Err(unknown(other)),
+        };
+    }
+    let of = |(one, queue_max): (&samovar_wire::PoolStatus, &u64)| {
+        (one.name.clone(), of_pool(status, &one.name, one.queue_depth, *queue_max))
+    };
+    let all: Vec<(String, Readiness)> = status.pools.iter().zip(limits).map(of).collect();
+    if let Some(name) = pool {
+        let Some((_, found)) = all.iter().find(|(its, _)| its == name) else {
+            return Err(unknown(name));
+        };
+        let words = found.words().to_owned();
+        return if *found == Readiness::Ready { Ok(words) } else { Err(words) };
+    }
+    let is_against = |(name, found): &(String, Readiness)| match found {
+        Readiness::Ready => false,
+        Readiness::Busy(_) => name == DEFAULT_POOL,
+        Readiness::Absent => true,
+    };
+    let is_ready = !all.iter().any(is_against);
+    let mut text = if is_ready { "ready" } else { "not ready" }.to_owned();
+    for (name, found) in &all {
+        let _ = write!(text, "\npool {name}: {}", found.words());
+    }
+    if is_ready { Ok(text) } else { Err(text) }
+}
+
+fn unknown(name: &str) -> String {
+    format!("there is no pool `{}`", name.escape_debug())
+}
+
+fn of_pool(status: &Status, name: &str, queued: u64, queue_max: u64) -> Readiness {
+    let takes_requests = |state: &str| matches!(state, "idle" | "busy");
+    let mut workers = status.workers.iter().filter(|worker| worker.pool == name);
+    if !workers.any(|worker| takes_requests(&worker.state)) {
+        return Readiness::Absent;
+    }
+    let (share, of) = QUEUE_SHARE;
+    if queued >= queue_max.saturating_mul(share) / of {
+        return Readiness::Busy(format!("{queued} requests wait for a worker"));
+    }
+    Readiness::Ready
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use samovar_wire::{PoolStatus, WorkerStatus};
+
+    /// Pools with the state of their worker, and how many requests wait.
+    fn status(pools: &[(&str, &str, u64)]) -> Status {
+        let worker = |(pool, state, _): &(&str, &str, u64)| WorkerStatus {
+            pool: (*pool).to_owned(),
+            state: (*state).to_owned(),
+            ..WorkerStatus::default()
+        };
+        let pool = |(name, _, queue_depth): &(&str, &str, u64)| PoolStatus {
+            name: (*name).to_owned(),
+            queue_depth: *queue_depth,
+            ..PoolStatus::default()
+        };
+        let is_one = pools.len() == 1;
+        Status {
+            workers: pools.iter().map(worker).collect(),
+            pools: pools.iter().filter(|_| !is_one).map(pool).collect(),
+            ..Status::default()
+        }
+    }
+
+    #[test]
+    fn one_pool_has_one_word() {
+        let ask = |state, pool| readiness(&status(&[("", state, 0)]), &[100], pool);
+        assert_eq!(ask("idle", None), Ok("ready".to_owned()));
+        assert_eq!(ask("busy", Some("default")), Ok("ready".to_owned()));
+        assert_eq!(ask("booting", None), Err("no worker has booted yet".to_owned()));
+        assert_eq!(ask("idle", Some("api")), Err("there is no pool `api`".to_owned()));
+        let drains = Status { draining: true, ..status(&[("", "idle", 0)]) };
+        assert!(readiness(&drains, &[100], None).is_err());
+        let mut full = status(&[("", "busy", 0)]);
+        full.front.queue_depth = 75;
+        let waits = Err("75 requests wait for a worker".to_owned());
+        assert_eq!(readiness(&full, &[100], None), waits);
+        full.front.queue_depth = 74;
+        assert!(readiness(&full, &[100], None).is_ok());
+    }
+
+    #[test]
+    fn each_of_several_pools_is_named() {
+        let ask = |pools: &[(&str, &str, u64)], pool| readiness(&status(pools), &[100, 20], pool);
+        let good = [("default", "idle", 0), ("api", "busy", 14)];
+        assert_eq!(ask(&good, None), Ok("ready\npool default: ready\npool api: ready".to_owned()));
+        let absent = [("default", "idle", 0), ("api", "booting", 0)];
+        let not = "not ready\npool default: ready\npool api: no worker has booted yet";
+        assert_eq!(ask(&absent, None), Err(not.to_owned()));
+        assert_eq!(ask(&absent, Some("default")), Ok("ready".to_owned()));
+        assert!(ask(&absent, Some("api")).is_err() && ask(&absent, Some("x")).is_err());
+        // Who waits for an export keeps nobody from the shop.
+        let busy = [("default", "idle", 0), ("api", "busy", 15)];
+        let said = "ready\npool default: ready\npool api: 15 requests wait for a worker";
+        assert_eq!(ask(&busy, None), Ok(said.to_owned()));
+        assert!(ask(&busy, Some("api")).is_err());
+        let full = [("default", "busy", 75), ("api", "busy", 0)];
+        assert!(ask(&full, None).is_err());
+    }
+}

@@ -1,0 +1,127 @@
+//! What the kernel holds PHP's processes to, and all that they start: limits that each process has and hands on.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io;
+
+/// What of the machine one process of PHP may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessLimits {
+    /// Descriptors that it may have open; the server's own limit is higher.
+    pub open_files: Rlimit,
+    /// Memory for itself, bytes; 0: any.
+    pub memory_ceiling: u64,
+    /// Processes and threads of its user, whoever has started them, beyond which it starts none; 0: as the server.
+    pub processes: u64,
+    /// Size of a file that it writes, bytes; 0: as the server.
+    pub file_bytes: u64,
+    /// Size of the memory dump that it leaves when it crashes, bytes; `None`: as the server.
+    pub core_bytes: Option<u64>,
+    /// Added to the server's own niceness.
+    pub nice: u8,
+}
+
+impl ProcessLimits {
+    /// The first of them that this process must not give: its name, what it is to be, and the hard limit that stands against it; of
+    /// open files that is `open_files`.
+    pub fn beyond(&self, open_files: Option<u64>) -> Option<(&'static str, u64, u64)> {
+        self.all().into_iter().find_map(|(name, kind, most)| {
+            let hard = match kind {
+                Resource::Nofile => open_files,
+                kind => getrlimit(kind).maximum,
+            };
+            let (most, hard) = (most?, hard?);
+            (most > hard).then_some((name, most, hard))
+        })
+    }
+
+    fn all(&self) -> [(&'static str, Resource, Option<u64>); 5] {
+        let given = |most: u64| Some(most).filter(|most| *most > 0);
+        [
+            ("open_files", Resource::Nofile, self.open_files.current),
+            ("memory_ceiling", Resource::Data, given(self.memory_ceiling)),
+            ("processes", Resource::Nproc, given(self.processes)),
+            ("file_bytes", Resource::Fsize, given(self.file_bytes)),
+            ("core_bytes", Resource::Core, self.core_bytes),
+        ]
+    }
+
+    /// Holds this process to them. Async-signal-safe.
+    pub(crate) fn hold(&self) -> io::Result<()> {
+        for (_, kind, most) in self.all() {
+            if kind == Resource::Nofile {
+                // One that has been lowered from outside meanwhile stays as it is.
+                let _ = setrlimit(kind, self.open_files);
+            } else if most.is_some() {
+                setrlimit(kind, Rlimit { current: most, maximum: most })?;
+            }
+        }
+        if self.nice > 0 {
+            // SAFETY: takes a number. What it returns may be -1 in good order; who asks for less is refused nothing.
+            let _ = unsafe { libc::nice(i32::from(self.nice)) };
+        }
+        Ok(())
+    }
+
+    /// Whether a write beyond a file's size is an error, and no signal that ends the process.
+    pub(crate) fn ends_writes(&self) -> bool {
+        self.file_bytes > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    const AS_IT_IS: ProcessLimits = ProcessLimits {
+        open_files: Rlimit { current: None, maximum: None },
+        memory_ceiling: 0,
+        processes: 0,
+        file_bytes: 0,
+        core_bytes: None,
+        nice: 0,
+    };
+
+    fn shell(limits: ProcessLimits, text: &str) -> String {
+        let mut command = Command::new("sh");
+        command.args(["-c", text]);
+        // SAFETY: system calls alone.
+        unsafe { command.pre_exec(move || limits.hold()) };
+        let output = command.output().expect("a shell");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    #[test]
+    fn what_is_given_is_held_and_the_rest_is_as_it_was() {
+        let ask = "ulimit -Hn; ulimit -Hf; ulimit -Hc; nice";
+        let open_files = getrlimit(Resource::Nofile);
+        let plain = ProcessLimits { open_files, ..AS_IT_IS };
+        let before = shell(plain, ask);
+        let own: i32 = before.lines().last().expect("four lines").parse().expect("a number");
+        let few = Rlimit { current: Some(100), maximum: Some(100) };
+        let limits = ProcessLimits {
+            open_files: few,
+            file_bytes: 1 << 20,
+            core_bytes: Some(0),
+            nice: 3,
+            ..AS_IT_IS
+        };
+        // A shell counts blocks of 512 bytes.
+        assert_eq!(shell(limits, ask), format!("100\n2048\n0\n{}\n", (own + 3).min(19)));
+        assert_eq!(shell(plain, ask), before);
+    }
+
+    #[test]
+    fn what_is_more_than_may_be_given_is_named() {
+        assert_eq!(AS_IT_IS.beyond(None), None);
+        let open_files = Rlimit { current: Some(101), maximum: Some(101) };
+        let limits = ProcessLimits { open_files, ..AS_IT_IS };
+        assert_eq!(limits.beyond(Some(100)), Some(("open_files", 101, 100)));
+        assert_eq!(limits.beyond(Some(101)), None);
+        if let Some(hard) = getrlimit(Resource::Core).maximum {
+            let limits = ProcessLimits { core_bytes: Some(hard + 1), ..AS_IT_IS };
+            assert_eq!(limits.beyond(None), Some(("core_bytes", hard + 1, hard)));
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What the kernel holds a pool's processes to: each pool's own.
+
+use super::Sites;
+use samovar_testkit::Server;
+
+/// Limits of the process, and of what it starts; then what becomes of a file that grows beyond 64 MiB.
+const TELLS: &str = r#"
+    $limits = posix_getrlimit();
+    $of = fn (string $name): string => $limits["soft $name"] . '/' . $limits["hard $name"];
+    $file = tempnam(sys_get_temp_dir(), 'grows');
+    $open = fopen($file, 'w');
+    fseek($open, 64 << 20);
+    $grows = @fwrite($open, 'x');
+    unlink($file);
+    [$nice, $files] = explode("\n", shell_exec('nice; ulimit -n'));
+    echo json_encode([
+        'files' => $of('openfiles'), 'processes' => $of('maxproc'), 'core' => $of('core'), 'grows' => $grows,
+        'nice' => (int) $nice, 'started' => $files, 'sapi' => PHP_SAPI,
+    ]);"#;
+
+const TABLE: &str = "
+[[pool]]
+name = 'api'
+match = '/api/*'
+root = 'FOLDER/api'
+workers = 1
+
+[pool.limits]
+open_files = 300
+processes = 30000
+file_bytes = '64M'
+core_bytes = 0
+nice = 3
+";
+
+fn ask(server: &Server, path: &str) -> serde_json::Value {
+    let answer = server.get(path);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    serde_json::from_str(&answer.text()).expect("JSON")
+}
+
+#[test]
+fn each_pool_has_limits_of_its_own() {
+    for model in ["", "Samovar\\checkpoint();"] {
+        let sites = Sites::new();
+        sites.rewrite("shop/index.php", &format!("<?php {TELLS}"));
+        sites.rewrite("api/index.php", &format!("<?php {model} {TELLS}"));
+        let server = sites.server(TABLE).open_files(1000, 20_000).start();
+        let shop = ask(&server, "/");
+        assert_eq!((&shop["files"], &shop["grows"]), (&"1000/20000".into(), &1.into()));
+        let api = ask(&server, "/api/");
+        assert_eq!(api["files"], "300/300");
+        assert_eq!(api["started"], "300");
+        assert_eq!(api["processes"], "30000/30000");
+        assert_eq!(api["core"], "0/0");
+        assert_eq!(api["grows"], false, "the write failed, and nobody was killed");
+        let nice = |of: &serde_json::Value| of["nice"].as_i64().expect("a number");
+        assert_eq!(nice(&api), (nice(&shop) + 3).min(19));
+        // A reload brings others.
+        let config = server.folder().join("samovar.toml");
+        let text = std::fs::read_to_string(&config).expect("the settings");
+        std::fs::write(&config, text.replace("300\n", "400\n")).expect("our own file");
+        server.reload_with(["--pool", "api"]).expect("a reload");
+        assert_eq!(ask(&server, "/api/")["files"], "400/400");
+        std::fs::write(&config, text.replace("300\n", "30000\n")).expect("our own file");
+        let refused = server.reload_with(["--pool", "api"]).expect_err("more than the server has");
+        let why = "`limits.open_files` = 30000 is more than the server itself may have, 20000\nhint: raise the hard limit";
+        assert!(refused.contains(why), "{refused}");
+        assert_eq!(ask(&server, "/api/")["files"], "400/400");
+        server.stop();
+    }
+}
+
+#[test]
+fn limits_that_cannot_be_given_are_said_at_the_start() {
+    let sites = Sites::new();
+    let table = TABLE.replace("300\n", "30000\n");
+    let (code, said) = sites.server(&table).open_files(1000, 20_000).refuse();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("pool `api`: `limits.open_files` = 30000 is more than the server"),
+        "{said}"
+    );
+    let (_, said) = sites.server(&TABLE.replace("300\n", "100\n")).refuse();
+    assert!(
+        said.contains("`limits.open_files = 100` is less than 256, which PHP's processes need"),
+        "{said}"
+    );
+}
