@@ -7,6 +7,7 @@ mod round;
 
 use crate::certificates;
 use crate::convert::{Ears, front_settings, supervisor_settings};
+use crate::engine;
 use crate::pools::Pools;
 use crate::publish::{self, FromFile};
 use crate::service::ServiceState;
@@ -324,6 +325,7 @@ impl Reloader {
         let own = pool.at.checked_sub(1).and_then(|at| all.pools.get(at));
         let settings = own.map_or(all, |pool| &pool.settings).clone();
         let program = samovar_config::locate_php(&settings)?;
+        engine::recognise(&settings, &program)?;
         let of_front = ValidSettings::new(front_settings(&settings))?;
         let of_supervisor = supervisor_settings(
             &settings,

@@ -40,7 +40,7 @@ pub(crate) const FIELDS: [Field; 3] = [
 ];
 
 /// The settings that a pool may have for itself.
-pub(crate) const OWN: [&str; 57] = [
+pub(crate) const OWN: [&str; 58] = [
     "root",
     "reload_probe",
     "server_name",
@@ -51,6 +51,7 @@ pub(crate) const OWN: [&str; 57] = [
     "workers.idle_max",
     "workers.running_max",
     "php_binary",
+    "php_engine",
     "php_ini",
     "php",
     "sapi_name",
