@@ -47,10 +47,10 @@ build_id() {
 look_at_packages() {
     local missing=() package
     # As in setup.sh, the lists name PHP 8.2.
-    for package in $(sed '/^#/d; s/ .*//' scripts/packages-build.txt scripts/packages-engine.txt); do
+    while read -r package; do
         package=${package//php8.2/$php}
         [ -n "$(version_of "$package")" ] || missing+=("$package")
-    done
+    done < <(sed '/^#/d; s/ .*//' scripts/packages-build.txt scripts/packages-engine.txt)
     [ ${#missing[@]} = 0 ] || fail "packages are missing: ${missing[*]}" \
         "sudo apt-get install --no-install-recommends ${missing[*]}"
 }
@@ -248,10 +248,10 @@ examine() {
     for name in 'soname: \[libphp.so\]' BIND_NOW; do
         grep -q "$name" <<<"$dynamic" || fail "the engine was not linked as Debian's ($name)" "all of it is in $work/log"
     done
-    for name in $(sed -n 's/^ *\([a-z_0-9]*\);$/\1/p' scripts/php-engine/own.list); do
+    while read -r name; do
         readelf -rW "$built" | grep -q " $name +" || fail "the engine would not let the worker replace $name" \
             "a linker that does not know --dynamic-list?"
-    done
+    done < <(sed -n 's/^ *\([a-z_0-9]*\);$/\1/p' scripts/php-engine/own.list)
     grep -q "samovar-php-engine: $key" "$built" || fail "the engine does not say what it was made of"
 }
 
@@ -281,24 +281,29 @@ stopped() {
     exit 130
 }
 
-look_at_packages
-look_at_versions
-mkdir -p "$to" "$work"
-exec 9>"$work/lock"
-flock -n 9 || fail "another run works in $work" "wait for it, or set ENGINE_WORK and another folder"
+# A function, so that all of this file is read before it begins: it may be replaced meanwhile.
+build() {
+    look_at_packages
+    look_at_versions
+    mkdir -p "$to" "$work" 2>/dev/null || fail "cannot make $to and $work" "name a folder that you may write to: make php-engine ENGINE=FOLDER"
+    exec 9>"$work/lock"
+    flock -n 9 || fail "another run works in $work" "wait for it, or set ENGINE_WORK and another folder"
+    if [ "$(cat "$to/ENGINE" 2>/dev/null)" = "$key $recipe" ] && [ -f "$to/$library" ]; then
+        say "$to/$library is of $source_version, and up to date"
+        exit 0
+    fi
+    look_at_disk
+    fetch
+    configure
+    counters
+    train
+    engine
+    put "$work/build/libs/libphp.so"
+    rm -rf "$work"
+    say "$to/$library is PHP $source_version"
+    echo "hint: php_engine = \"$to/$library\" in samovar.toml, then \`samovar check\`" >&2
+}
+
 trap end EXIT
 trap stopped INT TERM HUP
-if [ "$(cat "$to/ENGINE" 2>/dev/null)" = "$key $recipe" ] && [ -f "$to/$library" ]; then
-    say "$to/$library is of $source_version, and up to date"
-    exit 0
-fi
-look_at_disk
-fetch
-configure
-counters
-train
-engine
-put "$work/build/libs/libphp.so"
-rm -rf "$work"
-say "$to/$library is PHP $source_version"
-echo "hint: php_engine = \"$to/$library\" in samovar.toml, then \`samovar check\`" >&2
+build
