@@ -119,7 +119,7 @@ fetch() {
     dpkg-source --no-check -x "$work/download/${php}_${source_version#*:}.dsc" "$work/unpacked" >"$work/log" 2>&1 ||
         fail "the source cannot be unpacked: $(tail -n 3 "$work/log")" "start again"
     mv "$work/unpacked" "$work/source"
-    rm -rf "$work/download"
+    rm -rf "$work/download" "$work"/*.tar.*
     mark fetch
 }
 
@@ -168,14 +168,15 @@ compile() {
     shift 3
     say "$step of 5: $text"
     find "$work/build" \( -name '*.o' -o -name '*.lo' -o -name '*.la' \) -delete
-    export ENGINE_STAGE=$stage ENGINE_COMPILED=$work/compiled
-    rm -f "$ENGINE_COMPILED"
+    export ENGINE_STAGE=$stage ENGINE_BEGUN=$work/begun ENGINE_PROGRESS=$work/compiled
     all=$(make -C "$work/build" -n "$@" 2>/dev/null | grep -c -- '--mode=compile' || true)
-    touch "$ENGINE_COMPILED"
+    : >"$ENGINE_PROGRESS"
+    touch "$ENGINE_BEGUN"
+    sleep 1 # What is compiled is newer than that, to the second.
     setsid make -C "$work/build" -j "$ENGINE_JOBS" "$@" >"$work/log" 2>&1 &
     builder=$!
     while kill -0 $builder 2>/dev/null; do
-        count=$(wc -l <"$ENGINE_COMPILED")
+        count=$(wc -l <"$ENGINE_PROGRESS")
         if [ "$all" -gt 0 ] && [ $((count * 10 / all)) -gt $shown ]; then
             shown=$((count * 10 / all))
             say "$step of 5: $text: $count of $all files"
@@ -186,7 +187,7 @@ compile() {
 $(grep -E 'error|No space|Killed' "$work/log" | tail -n 5 || true)
 $(tail -n $tail_lines "$work/log")" "all of it is in $work/log; once it is mended, the same command goes on"
     builder=
-    unset ENGINE_STAGE ENGINE_COMPILED
+    unset ENGINE_STAGE ENGINE_BEGUN ENGINE_PROGRESS
 }
 
 counters() {
