@@ -162,12 +162,23 @@ $(tail -n $tail_lines "$work/log")" "all of it is in $work/log"
     mark configure
 }
 
+# Objects of a step that was interrupted, or of the one before. Pages spend nothing in plain.txt's folders, or all of it in a loop
+# that is as it is, so they are compiled once, as Debian does; of ext/random, a function is replaced by the worker's own (own.list),
+# which must not be put into its callers.
+forget() {
+    local folder plain=()
+    while [ "$1" = engine ] && read -r folder; do
+        plain+=(! -path "*$folder*")
+    done <scripts/php-engine/plain.txt
+    find "$work/build" \( -name '*.o' -o -name '*.lo' -o -name '*.la' \) "${plain[@]}" -delete
+}
+
 # compile STEP STAGE TEXT TARGET...: all objects anew, with a line of progress now and then.
 compile() {
     local step=$1 stage=$2 text=$3 all=0 count=0 shown=-1
     shift 3
     say "$step of 5: $text"
-    find "$work/build" \( -name '*.o' -o -name '*.lo' -o -name '*.la' \) -delete
+    forget "$stage"
     export ENGINE_STAGE=$stage ENGINE_BEGUN=$work/begun ENGINE_PROGRESS=$work/compiled
     all=$(make -C "$work/build" -n "$@" 2>/dev/null | grep -c -- '--mode=compile' || true)
     : >"$ENGINE_PROGRESS"
