@@ -162,13 +162,13 @@ $(tail -n $tail_lines "$work/log")" "all of it is in $work/log"
     mark configure
 }
 
-# Objects of a step that was interrupted, or of the one before. Pages spend nothing in plain.txt's folders, or all of it in a loop
+# Objects of a step that was interrupted, or of the one before. Pages spend nothing in plain.txt's files, or all of it in a loop
 # that is as it is, so they are compiled once, as Debian does; of ext/random, a function is replaced by the worker's own (own.list),
 # which must not be put into its callers.
 forget() {
-    local folder plain=()
-    while [ "$1" = engine ] && read -r folder; do
-        plain+=(! -path "*$folder*")
+    local file plain=()
+    while [ "$1" = engine ] && read -r file; do
+        plain+=(! -path "*$file*" ! -path "*${file%/*}/.libs/${file##*/}*")
     done <scripts/php-engine/plain.txt
     find "$work/build" \( -name '*.o' -o -name '*.lo' -o -name '*.la' \) "${plain[@]}" -delete
 }
