@@ -73,7 +73,7 @@ look_at_versions() {
 
 look_at_disk() {
     local free
-    free=$(df -m --output=avail "$work" | tail -n 1)
+    free=$(df -m --output=avail "$work" | tail -n 1 | tr -d ' ')
     [ "$free" -ge $disk_mib_min ] || fail "$work has $free MiB of free disk, it takes $disk_mib_min" \
         "free some, or set ENGINE_WORK to a folder on another disk"
 }
