@@ -6,7 +6,8 @@ PHP_CONFIG ?= php-config8.2
 export PHP_CONFIG
 
 .PHONY: help run test build bench setup setup-test setup-bench lint unit model whole php php84 php84-next two-versions chaos \
-	chaos-rates chaos-transports visitors interrupted upgrades tested engine ledger reads collector nightly deny fuzz clean
+	chaos-rates chaos-transports visitors interrupted upgrades tested engine ledger reads collector nightly deny fuzz clean \
+	php-engine
 
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,6 +28,9 @@ bench: build setup-bench ## servers side by side: CPU per request, latency, memo
 
 build: setup ## target/release/samovar and samovar-php
 	$(CARGO) build --release --locked -p samovar -p samovar-php
+
+php-engine: setup ## a libphp of the installed PHP that takes less CPU, in target/engine (ENGINE=FOLDER; 10 to 20 minutes)
+	scripts/php-engine.sh $(ENGINE)
 
 # The profile of the server that tests run; TESTED=release is what users run.
 TESTED ?= tested
@@ -52,7 +56,7 @@ lint: ## formatting and linters of Rust, C, shell, Python and PHP; the tree agai
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	find crates/worker/csrc -name '*.[ch]' -exec clang-format --dry-run --Werror {} +
-	shellcheck scripts/*.sh .ci/run
+	shellcheck scripts/*.sh scripts/php-engine/cc .ci/run
 	flake8 bench
 	find php examples bench -name vendor -prune -o -name var -prune -o -name '*.php' -print0 | \
 	    xargs -0 -n 1 -P 2 php -d display_errors=stderr -l >/dev/null

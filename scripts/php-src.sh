@@ -16,30 +16,18 @@ if [ -d "$into/tests" ] && [ -d "$into/engine" ] && [ "$(cat "$into/VERSION" 2>/
     exit 0
 fi
 
+# shellcheck source=scripts/source-package.sh
+. scripts/source-package.sh
 apt=$PWD/$into/apt
-mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/parts" "$apt/download"
-# The system's own Debian sources, asked for source packages.
-for file in /etc/apt/sources.list.d/*.sources; do
-    [ -e "$file" ] || continue
-    awk -v RS= -v ORS='\n\n' '/debian-archive-keyring/' "$file" | grep -v '^#' |
-        sed 's/^Types:.*/Types: deb-src/' >"$apt/parts/$(basename "$file")"
-done
-for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
-    [ -e "$file" ] || continue
-    sed -n '/\/debian/s/^deb /deb-src /p' "$file" >"$apt/parts/$(basename "$file" .list).list"
-done
-options=(-o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$apt/parts"
-    -o "Dir::State::lists=$apt/lists" -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=)
+source_lists "$apt"
 
 # Prints the file's name, or nothing. The installed version first; a mirror may list it without having it, and
 # then a neighbour does.
 fetch() {
     local versions version
-    apt-get "${options[@]}" update -qq
-    versions=$(apt-cache "${options[@]}" showsrc "$php" | sed -n 's/^Version: //p' | sort -Vr)
+    versions=$(source_versions "$php")
     for version in $installed $versions; do
-        rm -f "$apt"/download/*
-        if (cd "$apt/download" && apt-get "${options[@]}" source -qq --download-only "$php=$version" >&2); then
+        if source_download "$php" "$version" "$apt/download"; then
             break
         fi
     done

@@ -3,8 +3,7 @@
 declare(strict_types=1);
 
 /*
- * Workerman's HTTP server around a workload's handler, after Workerman's documentation. It has not been run on the
- * machine that this repository's figures come from: Workerman is not in Debian.
+ * Workerman's HTTP server around a workload's handler, after Workerman's documentation.
  */
 
 namespace Samovar\Bench\Workerman;

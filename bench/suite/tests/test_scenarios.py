@@ -5,7 +5,7 @@ import pathlib
 import tempfile
 import unittest
 
-from scenarios import bootstrap, deploy, growth, preload, psr7, recycle, rollback
+from scenarios import bootstrap, deploy, engine, growth, preload, psr7, recycle, rollback
 from suite import deploys, scenario
 
 
@@ -191,6 +191,17 @@ class Inputs(unittest.TestCase):
         self.assertIsNone(recycle.recycled({}))
         self.assertEqual(recycle.recycled({"status": {"worker_restarts_total": 2}}),
                          {"rollbacks": 0, "forks": 0, "restarts": 2})
+
+
+class Engine(unittest.TestCase):
+    def test_ratios_are_those_of_the_same_round(self):
+        text = engine.table(raw({"laravel-checkpoint": record(installed=server("installed", 200),
+                                                              engine=server("engine", 180)),
+                                 "hello-fpm": record(installed=server("installed", 20),
+                                                     engine=server("engine", error="it did not start"))}))
+        self.assertIn("**laravel-checkpoint**", text)
+        self.assertEqual(cells(text, "engine")[1:3], ["180 (180–180)", "0.90 (0.90–0.90)"])
+        self.assertIn("**error**: it did not start", text)
 
 
 if __name__ == "__main__":

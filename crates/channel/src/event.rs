@@ -21,6 +21,8 @@ pub enum Event {
         resident: bool,
         /// How its code is linked.
         linking: Linking,
+        /// Which libphp it is, if the settings name one.
+        engine: Option<Engine>,
     },
     /// A worker was forked.
     Forked {
@@ -81,6 +83,17 @@ pub enum Event {
         /// How it ended, from `wait`.
         status: i32,
     },
+}
+
+/// The libphp that the settings name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Engine {
+    /// Its file.
+    #[serde(serialize_with = "one_line")]
+    pub file: String,
+    /// Of which source package it was made here; empty: nobody knows.
+    #[serde(serialize_with = "one_line")]
+    pub source: String,
 }
 
 /// How PHP's code calls its own functions.

@@ -15,13 +15,14 @@
 //! The end of a channel is the end of who reads it: a template whose supervisor has closed stops its workers and
 //! leaves. With an order to fork comes the pipe that the process prints to, if it has one of its own.
 //!
-//! Before all that the supervisor starts the template with a [`Start`] in a sealed memory file: the numbers of the
+//! Before all that the server may ask the worker's program which libphp it has ([`EngineFacts`]), and the supervisor starts the template with a [`Start`] in a sealed memory file: the numbers of the
 //! descriptors that it inherits, and the [`WorkerOptions`]. Nothing of it stands on the command line.
 //!
 //! JSON, because a message may come from a process that PHP has run in, or from another version's binary: what is not
 //! understood is an error that names it ([`Garbled`]). Nothing here is said per request.
 
 mod encoding;
+mod engine;
 mod event;
 mod exit;
 mod options;
@@ -31,8 +32,10 @@ mod socket;
 mod tests;
 
 pub use encoding::{Garbled, LINE_BYTES_MAX, MESSAGE_BYTES_MAX, TooLong, decode, encode};
+pub use engine::{ENGINE_FLAG, ENGINE_VARIABLE, EngineFacts};
 pub use event::{
-    Event, Finding, GraphNote, Image, ImageMode, ImageWord, Linking, LinkingState, LoadsNote,
+    Engine, Event, Finding, GraphNote, Image, ImageMode, ImageWord, Linking, LinkingState,
+    LoadsNote,
 };
 pub use exit::EXIT_REPLACE;
 pub use options::{Boots, NoStart, START_BYTES_MAX, START_FLAG, Start, WorkerOptions};

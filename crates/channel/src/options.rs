@@ -38,6 +38,9 @@ pub struct WorkerOptions {
     pub warmup: Vec<String>,
     /// How often an application is booted ahead that says it can be.
     pub boots: Boots,
+    /// The libphp that the template was started with; `None`: the one that the dynamic linker finds.
+    #[serde(with = "lossless")]
+    pub engine: Option<PathBuf>,
     /// Calls of libphp's own functions are made direct.
     pub relink: bool,
     /// Growth of PHP's heap after which a resident worker rolls back, bytes.
@@ -97,6 +100,7 @@ impl WorkerOptions {
             checkpoint_resume: None,
             warmup: Vec::new(),
             boots: Boots::Rehearsed,
+            engine: None,
             relink: true,
             growth_bytes_max: 32 << 20,
             tasks_max: 256,

@@ -94,6 +94,10 @@ fn linking() -> impl Strategy<Value = Linking> {
     })
 }
 
+fn engine() -> impl Strategy<Value = Option<Engine>> {
+    proptest::option::of((clean(), clean()).prop_map(|(file, source)| Engine { file, source }))
+}
+
 fn event() -> impl Strategy<Value = Event> {
     let mode = prop_oneof![
         Just(ImageMode::Shared),
@@ -114,11 +118,9 @@ fn event() -> impl Strategy<Value = Event> {
     let (pid, status) = (any::<i32>(), any::<i32>());
     prop_oneof![
         pid.prop_map(|pid| Event::Booting { pid }),
-        (clean(), any::<bool>(), linking()).prop_map(|(php, resident, linking)| Event::Ready {
-            php,
-            resident,
-            linking
-        }),
+        (clean(), any::<bool>(), linking(), engine()).prop_map(
+            |(php, resident, linking, engine)| Event::Ready { php, resident, linking, engine }
+        ),
         (worker(), pid).prop_map(|(worker, pid)| Event::Forked { worker, pid }),
         (worker(), pid, status).prop_map(|(worker, pid, status)| Event::Died {
             worker,
@@ -150,7 +152,8 @@ fn options() -> impl Strategy<Value = WorkerOptions> {
             app: paths.1,
             checkpoint_after: paths.2,
             checkpoint_resume: more.0,
-            php_ini: more.1,
+            php_ini: more.1.clone(),
+            engine: more.1,
             sapi_name: more.2,
             server_software: more.3,
             pool: more.4,

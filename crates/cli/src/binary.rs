@@ -1,5 +1,6 @@
 //! Whether a binary that the settings name is a worker of this server, asked before it is told to be one.
 
+use crate::engine;
 use anyhow::{Result, anyhow, bail};
 use samovar_config::{PhpBinary, Settings};
 use std::io::Read;
@@ -9,6 +10,9 @@ use std::time::{Duration, Instant};
 
 /// How long it may take to say its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(10);
+/// What is wrong with one that does not say it.
+const HINT: &str =
+    "--php-binary takes a samovar-php that runs on this machine, or a version such as 8.2";
 /// How often it is looked whether it has.
 const LOOK: Duration = Duration::from_millis(2);
 /// What is read of its words, bytes: less than a pipe holds, so it never waits for the reader.
@@ -17,16 +21,16 @@ const WORDS_BYTES_MAX: u64 = 16 * 1024;
 /// Asks a binary that was named by its path; what was found by its name is believed.
 pub(crate) fn recognise(settings: &Settings, program: &Path) -> Result<()> {
     if matches!(settings.php_binary, Some(PhpBinary::Path(_))) {
-        version(program).map(drop)
-    } else {
-        Ok(())
+        version(program)?;
     }
+    engine::recognise(settings, program)
 }
 
 /// The PHP version that a worker binary was built for.
 pub(crate) fn version(program: &Path) -> Result<String> {
     let what = || format!("cannot use `{}` as worker", program.display());
-    let said = ask(program).map_err(|error| anyhow!("{}: {error}", what()))?;
+    let said =
+        ask(program, "--version", None, HINT).map_err(|error| anyhow!("{}: {error}", what()))?;
     let Some((own, php)) = parse(&said) else {
         let first = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
         bail!(
@@ -52,9 +56,18 @@ fn parse(said: &str) -> Option<(&str, &str)> {
     rest.strip_suffix(')')?.split_once(" (PHP ")
 }
 
-fn ask(program: &Path) -> Result<String> {
+/// What it prints, asked with that flag and with a variable of the environment beside the server's own.
+pub(crate) fn ask(
+    program: &Path,
+    flag: &str,
+    variable: Option<&(String, Option<String>)>,
+    hint: &str,
+) -> Result<String> {
     let mut command = Command::new(program);
-    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.arg(flag).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if let Some((name, Some(value))) = variable {
+        command.env(name, value);
+    }
     let mut child = command.spawn()?;
     let since = Instant::now();
     let status = loop {
@@ -74,10 +87,7 @@ fn ask(program: &Path) -> Result<String> {
         let code =
             status.code().map_or("was killed".to_owned(), |c| format!("exited with status {c}"));
         let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-        bail!(
-            "asked for its version it {code}: {last}\n\
-             hint: --php-binary takes a samovar-php that runs on this machine, or a version such as 8.2"
-        );
+        bail!("asked for its version it {code}: {last}\nhint: {hint}");
     }
     Ok(said)
 }

@@ -16,6 +16,7 @@ mod compare;
 mod control;
 mod convert;
 mod descriptors;
+mod engine;
 mod graphs;
 mod handover;
 mod leaks;

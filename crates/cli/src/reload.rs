@@ -7,7 +7,9 @@ mod gate;
 mod round;
 mod together;
 
+use crate::certificates;
 use crate::convert::{Ears, check_limits, front_settings, supervisor_settings};
+use crate::engine;
 use crate::pools::Pools;
 use crate::publish::{self, FromFile};
 use crate::service::ServiceState;
@@ -303,6 +305,7 @@ impl Reloader {
         let (parts, force) = (&self.0, options.force);
         let program = samovar_config::locate_php(&settings)?;
         check_limits(&settings, parts.open_files)?;
+        engine::recognise(&settings, &program)?;
         let of_front = ValidSettings::new(front_settings(&settings))?;
         let of_supervisor = supervisor_settings(
             &settings,

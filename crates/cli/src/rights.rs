@@ -84,7 +84,9 @@ pub(crate) fn obstacles(settings: &Settings, php: Option<&Path>) -> Vec<String> 
         look(program, folder, "read and run");
     }
     let booted = [&settings.checkpoint_after, &settings.checkpoint_resume];
-    let files = [&settings.front_controller, &settings.php_ini].into_iter().chain(booted);
+    let files = [&settings.front_controller, &settings.php_ini, &settings.php_engine]
+        .into_iter()
+        .chain(booted);
     files.flatten().for_each(|file| look(file, read, "read"));
     settings.consoles.iter().for_each(|console| look(&console.script, read, "read"));
     look(&settings.temp_dir, write, "write into `temp_dir`,");

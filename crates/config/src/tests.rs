@@ -98,6 +98,7 @@ fn defaults() {
     assert_eq!(settings.timeouts.idle, Duration::from_secs(75));
     assert!(settings.request_buffering && settings.static_files);
     assert_eq!((settings.php_binary, settings.php_ini, settings.control), (None, None, None));
+    assert_eq!(settings.php_engine, None);
     assert_eq!((settings.server_name, settings.config_file), (None, None));
     assert_eq!(settings.access_log, LogTarget::Off);
     assert_eq!(settings.access_log_format.word(), "combined");
@@ -360,6 +361,18 @@ fn values_that_are_not_allowed_elsewhere() {
         &["--php-ini", "."],
         "`--php-ini .` is no file",
         "`php_ini` takes a file that exists",
+    );
+    check_problem(
+        "",
+        &["--php-engine", "."],
+        "`--php-engine .` is no file",
+        "`php_engine` takes a libphp's file, such as `make php-engine` makes",
+    );
+    check_problem(
+        "",
+        &["--php-engine", "lib php.so"],
+        "`--php-engine lib php.so` has a space, a colon or another character that the dynamic linker does not take",
+        "give it another name, or a link with one",
     );
     let long = "x".repeat(108);
     let sources = Folder::new().sources().flag(names::by_flag("control"), format!("/{long}"));

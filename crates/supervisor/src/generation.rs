@@ -19,7 +19,8 @@ use crate::settings::Settings;
 use crate::template::Template;
 use crate::workers::{Action, Event, Lives, Workers};
 use samovar_channel::{
-    self as channel, EXIT_REPLACE, Finding, Heard, Image, Linking, LinkingState, Role, WorkerId,
+    self as channel, EXIT_REPLACE, Engine, Finding, Heard, Image, Linking, LinkingState, Role,
+    WorkerId,
 };
 use samovar_log::{Intake, Speaker};
 use samovar_published::Publishing;
@@ -93,6 +94,10 @@ pub(crate) struct Generation {
     pub(crate) started: Instant,
     pub(crate) image: Option<Image>,
     pub(crate) linking: Option<Linking>,
+    /// PHP's version; empty before it has started.
+    pub(crate) php: String,
+    /// The libphp that the settings name.
+    pub(crate) engine: Option<Engine>,
     pub(crate) findings: Vec<Finding>,
     /// The application's boot ended without asking for requests; they run it whole.
     pub(crate) boot_failed: bool,
@@ -143,6 +148,8 @@ impl Generation {
             started: now,
             image: None,
             linking: None,
+            php: String::new(),
+            engine: None,
             findings: Vec::new(),
             boot_failed: false,
             booting: None,
@@ -259,12 +266,15 @@ impl Generation {
 
     fn hear(&mut self, event: channel::Event, ground: &mut Ground) -> Result<(), Failed> {
         match event {
-            channel::Event::Ready { php, resident, linking } => {
-                info!("PHP {php} is ready");
+            channel::Event::Ready { php, resident, linking, engine } => {
+                let of = engine.as_ref().map(|engine| format!(", of `{}`", engine.file));
+                info!("PHP {php} is ready{}", of.unwrap_or_default());
                 if linking.state == LinkingState::Refused {
                     warn!("libphp is not relinked: {}", linking.why);
                 }
                 self.linking = Some(linking);
+                self.php = php;
+                self.engine = engine;
                 self.ready = self.ready.max(Readiness::TemplateReady);
                 self.tell(Event::TemplateReady { resident });
             }

@@ -6,7 +6,7 @@ use crate::consoles::{ConsoleLine, ConsoleSnapshot, Elsewhere};
 use crate::os;
 use crate::scale::ScaleLine;
 use crate::settings::Settings;
-use samovar_channel::{Finding, Image, Linking};
+use samovar_channel::{Engine, Finding, Image, Linking};
 use samovar_ring::{
     DesiredState, Incarnation, Model, Overrun, Ring, RollbackReport, Run, Supervision, WorkerState,
 };
@@ -151,6 +151,10 @@ pub struct Report {
     pub image: Option<Image>,
     /// How PHP's code is linked; `None` before it has started.
     pub linking: Option<Linking>,
+    /// PHP's version; empty before it has started.
+    pub php: String,
+    /// The libphp that the settings name, once PHP has started with it.
+    pub engine: Option<Engine>,
     /// What stands against sharing or rolling it back.
     pub findings: Vec<Finding>,
     /// What the returns to the image took.
@@ -182,6 +186,8 @@ pub(crate) struct Snapshot {
     pub(crate) consoles: Vec<ConsoleSnapshot>,
     pub(crate) image: Option<Image>,
     pub(crate) linking: Option<Linking>,
+    pub(crate) php: String,
+    pub(crate) engine: Option<Engine>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) reforks: u64,
     pub(crate) recycled: u64,
@@ -270,6 +276,8 @@ impl Handle {
             living_consoles: snapshot.living_consoles.clone(),
             image: snapshot.image,
             linking: snapshot.linking.clone(),
+            php: snapshot.php.clone(),
+            engine: snapshot.engine.clone(),
             findings: snapshot.findings.clone(),
             rollbacks: self.supervision.rollbacks(),
             reforks: snapshot.reforks,

@@ -41,7 +41,7 @@ pub use news::News;
 pub use os::monotonic_us;
 pub use recycle::RecycleLimits;
 pub use run::{Boot, Hooks, Running, run};
-pub use samovar_channel::{Finding, GraphEnd, Image, Linking};
+pub use samovar_channel::{Engine, Finding, GraphEnd, Image, Linking};
 pub use sampler::{
     Look, Observer, Sampler, SamplerReport, Sampling, Scene, SlowScene, sampled_descriptors,
 };

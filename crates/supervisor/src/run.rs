@@ -500,6 +500,8 @@ impl Supervisor {
             snapshot.boot_failed = generation.boot_failed;
             snapshot.image = generation.image;
             snapshot.linking.clone_from(&generation.linking);
+            snapshot.php.clone_from(&generation.php);
+            snapshot.engine.clone_from(&generation.engine);
             snapshot.findings.clone_from(&generation.findings);
             snapshot.scale = generation.scale_lines();
         } else if self.fallen_until.is_some() {

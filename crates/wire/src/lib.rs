@@ -30,8 +30,9 @@ pub use figures::{Figures, ROUTES_MAX, RouteLine, WAITS_MAX, WaitLine};
 pub use profile::{Against, ProfileAnswer, ProfileQuestion, ProfileSide};
 pub use shared::{SharedBreaker, SharedCache, SharedObject, SharedStatus};
 pub use status::{
-    CertificateStatus, ConsoleStatus, FrontStatus, GrowthStatus, ImageFinding, ImageStatus,
-    LinkingStatus, PoolStatus, ProfileStatus, SavingStatus, ScalingStatus, Status, WorkerStatus,
+    CertificateStatus, ConsoleStatus, EngineStatus, FrontStatus, GrowthStatus, ImageFinding,
+    ImageStatus, LinkingStatus, PoolStatus, ProfileStatus, SavingStatus, ScalingStatus, Status,
+    WorkerStatus,
 };
 pub use upgrade::{UpgradeAnswer, UpgradeOptions};
 pub use well::{About, SAVES_MAX, Trouble, dear, troubles};

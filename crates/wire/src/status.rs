@@ -53,6 +53,10 @@ pub struct Status {
     pub slow_log_lines_lost_total: u64,
     /// `null` while no application has been booted ahead.
     pub image: Option<ImageStatus>,
+    /// PHP's version; empty while PHP starts.
+    pub php: String,
+    /// The libphp that `php_engine` names; `null` without that, and while PHP starts.
+    pub engine: Option<EngineStatus>,
     /// How PHP's code calls its own functions; `null` while PHP starts.
     pub linking: Option<LinkingStatus>,
     /// What workers share beside requests.
@@ -290,6 +294,16 @@ impl SavingStatus {
     pub fn ratio(&self) -> f64 {
         if self.script_us > 0.0 { self.ahead_us / self.script_us } else { 0.0 }
     }
+}
+
+/// The libphp that the settings name.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EngineStatus {
+    /// Its file.
+    pub file: String,
+    /// Of which source package `make php-engine` made it; empty: it was made by others.
+    pub source: String,
 }
 
 /// Whether PHP's code was linked anew in memory.

@@ -27,6 +27,8 @@ uintptr_t samovar_php_code(void);
 /* PHP_VERSION of the libphp that was loaded, and of the headers this was built with. */
 const char *samovar_php_version(void);
 const char *samovar_php_built_for(void);
+/* How modules for those headers are built: "API20220829,NTS". */
+const char *samovar_php_api_built_for(void);
 
 enum {
     SAMOVAR_RUN_DONE = 0,    /* the script ran and ended */

@@ -127,3 +127,7 @@ const char *samovar_php_version(void) {
 const char *samovar_php_built_for(void) {
     return PHP_VERSION;
 }
+
+const char *samovar_php_api_built_for(void) {
+    return ZEND_MODULE_BUILD_ID;
+}

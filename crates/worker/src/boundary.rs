@@ -32,6 +32,7 @@ unsafe extern "C" {
     fn samovar_php_code() -> usize;
     fn samovar_php_version() -> *const c_char;
     fn samovar_php_built_for() -> *const c_char;
+    fn samovar_php_api_built_for() -> *const c_char;
     fn samovar_php_run(head: *const Head) -> c_int;
     fn samovar_php_boot(place: c_int) -> c_int;
     fn samovar_php_console(count: c_int, words: *const *const c_char) -> c_int;
@@ -292,6 +293,14 @@ pub(crate) fn php_built_for() -> String {
     let version = unsafe { samovar_php_built_for() };
     // SAFETY: a literal of the C part.
     unsafe { CStr::from_ptr(version) }.to_string_lossy().into_owned()
+}
+
+/// How modules for those headers are built.
+pub(crate) fn php_api_built_for() -> String {
+    // SAFETY: only returns a literal.
+    let api = unsafe { samovar_php_api_built_for() };
+    // SAFETY: a literal of the C part.
+    unsafe { CStr::from_ptr(api) }.to_string_lossy().into_owned()
 }
 
 /// Runs the script of a request that [`take`] returned.

@@ -6,6 +6,7 @@
 
 mod boundary;
 mod console;
+mod engine;
 mod image;
 mod ini;
 mod life;

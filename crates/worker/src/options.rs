@@ -1,7 +1,10 @@
 //! How `samovar-php` is started: by the supervisor with a sealed memory file, or by a person who asks what it is.
 
 use crate::boundary;
-use samovar_channel::{GraphEnd, LoadsEnd, NoStart, START_FLAG, Start, TemplateEnd, WorkerOptions};
+use crate::engine;
+use samovar_channel::{
+    ENGINE_FLAG, GraphEnd, LoadsEnd, NoStart, START_FLAG, Start, TemplateEnd, WorkerOptions,
+};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use thiserror::Error;
@@ -52,6 +55,7 @@ const USAGE: &str = "\
 samovar-php: the worker process of Samovar; `samovar serve` starts it.
 
   --version              the PHP version it was built for
+  --engine               which libphp it has, and how that was built, as JSON
   --template FD NAME     start as the server's template: FD is a memory file with all that it must know,
                          NAME is what is served, for lists of processes";
 
@@ -63,6 +67,7 @@ pub(crate) fn parse() -> Result<Invocation, WrongStart> {
             let (own, php) = (env!("CARGO_PKG_VERSION"), boundary::php_built_for());
             Ok(Invocation::Print(format!("samovar-php {own} (PHP {php})")))
         }
+        Some(ENGINE_FLAG) => Ok(Invocation::Print(engine::facts().to_json())),
         Some("-h" | "--help") => Ok(Invocation::Print(USAGE.into())),
         Some(START_FLAG) => inherit(&words.next().unwrap_or_default()),
         _ => Err(WrongStart::Unknown(word)),

@@ -14,10 +14,10 @@ use crate::life::{self, Wish};
 use crate::log;
 use crate::options::Inherited;
 use crate::php_options::PhpOptions;
-use crate::{ini, loads, os, relinking, shared, tracing, warmup};
+use crate::{engine, ini, loads, os, relinking, shared, tracing, warmup};
 use nix::sys::signalfd::SignalFd;
 use samovar_channel::{
-    Boots, ConsoleOrder, Event, Heard, ImageOrder, ImageWord, Order, Role, TemplateEnd,
+    Boots, ConsoleOrder, Engine, Event, Heard, ImageOrder, ImageWord, Order, Role, TemplateEnd,
     TemplateImageEnd, WorkerId, pair,
 };
 use samovar_published::Region;
@@ -36,6 +36,7 @@ const RETRY: Duration = Duration::from_secs(5);
 /// Starts PHP and serves the supervisor until it closes the channel.
 pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>> {
     let Inherited { channel, parent, ring, bell, shared, published, publishing, .. } = inherited;
+    let engine = engine::settle(inherited.options.engine.as_deref())?;
     let (traces, loads, options) = (inherited.traces, inherited.loads, inherited.options);
     log::use_json(options.json_log);
     log::name(&options.pool);
@@ -97,7 +98,11 @@ pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>
         waiting: VecDeque::new(),
         image_pid: 0,
     };
-    template.send(&Event::Ready { php: loaded, resident: boots, linking })?;
+    let engine = engine.map(|facts| Engine {
+        file: facts.file.to_string_lossy().into_owned(),
+        source: facts.source,
+    });
+    template.send(&Event::Ready { php: loaded, resident: boots, linking, engine })?;
     template.serve()?;
     boundary::php_shutdown();
     Ok(())

@@ -6,7 +6,7 @@
 use crate::convert::{push_options, sandbox};
 use crate::serve::listen::{bind_hint, socket_hint};
 use crate::serve::{operators, ways};
-use crate::{binary, certificates, publish, rights, terminal};
+use crate::{binary, certificates, engine, publish, rights, terminal};
 use anyhow::Result;
 use rustix::fs::{Access, access};
 use samovar_config::{Listen, Listener, Place, Pool, Problems, Settings, Sources};
@@ -267,10 +267,24 @@ fn look_at_worker(settings: &Settings, found: &mut Report) {
     let program = samovar_config::locate_php(settings).map_err(anyhow::Error::new);
     let worker = program.and_then(|file| {
         let version = binary::version(&file)?;
+        look_at_engine(settings, &file, found);
         look_at_sandbox(settings, &file, found);
         Ok(format!("`{}` has PHP {version}", file.display()))
     });
     found.take("worker", worker);
+}
+
+fn look_at_engine(settings: &Settings, program: &Path, found: &mut Report) {
+    match engine::examine(settings, program) {
+        Ok(None) => {}
+        Ok(Some(examined)) => match examined.outdated {
+            None => found.add(Level::Ok, "engine", examined.text),
+            Some(why) => {
+                found.add(Level::Warning, "engine", format!("{}, but {why}", examined.text));
+            }
+        },
+        Err(error) => found.add(Level::Error, "engine", format!("{error:#}")),
+    }
 }
 
 /// What a pool has for itself.

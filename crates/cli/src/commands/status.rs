@@ -4,8 +4,9 @@ use crate::control::client::{self, printable};
 use crate::terminal;
 use anyhow::Result;
 use samovar_wire::{
-    CertificateStatus, ConsoleStatus, ImageStatus, LinkingStatus, PoolStatus, Request,
-    SavingStatus, ScalingStatus, SharedBreaker, SharedStatus, Status, WorkerStatus, dear, troubles,
+    CertificateStatus, ConsoleStatus, EngineStatus, ImageStatus, LinkingStatus, PoolStatus,
+    Request, SavingStatus, ScalingStatus, SharedBreaker, SharedStatus, Status, WorkerStatus, dear,
+    troubles,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -72,6 +73,9 @@ fn render(status: &Status) -> String {
         let (log, access) = (s.log_lines_lost_total, s.access_log_lines_lost_total);
         let slow = s.slow_log_lines_lost_total;
         let _ = writeln!(out, "lines lost: log {log}  access log {access}  slow log {slow}");
+    }
+    if let Some(engine) = &s.engine {
+        let _ = writeln!(out, "{}", engine_line(&s.php, engine));
     }
     if let Some(linking) = &s.linking {
         render_linking(linking, &mut out);
@@ -162,6 +166,12 @@ fn certificate_line(of: &CertificateStatus, now: u64) -> String {
         let _ = write!(line, "; {failures} attempts failed: {}", trouble.replace('\n', "; "));
     }
     line
+}
+
+/// `PHP 8.2.36 of /opt/engine/libphp8.2.so, made of 8.2.36-1~deb12u1`.
+fn engine_line(php: &str, EngineStatus { file, source }: &EngineStatus) -> String {
+    let made = if source.is_empty() { String::new() } else { format!(", made of {source}") };
+    format!("PHP {php} of {file}{made}")
 }
 
 /// Where it is as somebody wanted it, there is nothing to say.

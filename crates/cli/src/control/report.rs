@@ -14,11 +14,12 @@ use samovar_profile::loads::Loads;
 use samovar_published::Publishing;
 use samovar_ring::{DesiredState, WorkerState};
 use samovar_shared::Shared;
-use samovar_supervisor::{ConsoleLine, Handle, Image, Linking, Report, ScaleLine};
+use samovar_supervisor::{ConsoleLine, Engine, Handle, Image, Linking, Report, ScaleLine};
 use samovar_wire::{
-    CertificateStatus, ConsoleStatus, Figures, FrontStatus, ImageFinding, ImageStatus,
-    LinkingStatus, PoolStatus, ROUTES_MAX, RouteLine, SavingStatus, ScalingStatus, SharedBreaker,
-    SharedCache, SharedObject, SharedStatus, Status, WAITS_MAX, WaitLine, WorkerStatus,
+    CertificateStatus, ConsoleStatus, EngineStatus, Figures, FrontStatus, ImageFinding,
+    ImageStatus, LinkingStatus, PoolStatus, ROUTES_MAX, RouteLine, SavingStatus, ScalingStatus,
+    SharedBreaker, SharedCache, SharedObject, SharedStatus, Status, WAITS_MAX, WaitLine,
+    WorkerStatus,
 };
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -100,6 +101,8 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         access_log_lines_lost_total: front.log_lines_lost_total,
         slow_log_lines_lost_total: sources.slow_log.as_ref().map_or(0, Log::lost),
         image: image(&report, sources.insight.as_deref()),
+        php: report.php.clone(),
+        engine: report.engine.as_ref().map(engine),
         linking: report.linking.as_ref().map(linking),
         shared: shared(&sources.shared, &sources.published),
         profile: sources.sampling.as_ref().map(|sampling| sampling.status()),
@@ -342,6 +345,10 @@ fn console_status(line: &ConsoleLine) -> ConsoleStatus {
         rss_bytes: line.rss_bytes,
         age_seconds: seconds(line.age),
     }
+}
+
+fn engine(engine: &Engine) -> EngineStatus {
+    EngineStatus { file: engine.file.clone(), source: engine.source.clone() }
 }
 
 fn linking(linking: &Linking) -> LinkingStatus {

@@ -1,6 +1,7 @@
 //! settings → what the supervisor is told, and through it PHP's processes.
 
 use crate::companion;
+use crate::engine;
 use crate::rights;
 use crate::service::VARIABLES;
 use anyhow::{Result, bail};
@@ -33,13 +34,22 @@ pub(crate) struct Ears {
 /// What PHP's processes may touch; `program` is theirs.
 pub(crate) fn sandbox(settings: &Settings, program: &Path) -> Sandbox {
     let beside = |path: &Path| path.parent().map(Path::to_owned);
-    let own_read =
-        [Some(program.to_owned()), Some(settings.root.clone()), settings.php_ini.clone()];
+    let own_read = [
+        Some(program),
+        Some(&settings.root),
+        settings.php_ini.as_deref(),
+        settings.php_engine.as_deref(),
+    ];
     Sandbox {
         write: settings.sandbox.write.clone(),
         read: settings.sandbox.read.clone(),
         own: vec![settings.temp_dir.clone()],
-        own_read: own_read.into_iter().flatten().chain(beside(program)).collect(),
+        own_read: own_read
+            .into_iter()
+            .flatten()
+            .map(Path::to_owned)
+            .chain(beside(program))
+            .collect(),
     }
 }
 
@@ -47,9 +57,10 @@ pub(crate) fn supervisor_settings(
     settings: &Settings,
     program: PathBuf,
     open_files: Rlimit,
-    environment: Vec<(String, Option<String>)>,
+    mut environment: Vec<(String, Option<String>)>,
     ears: Ears,
 ) -> samovar_supervisor::Settings {
+    environment.extend(engine::environment(settings.php_engine.as_deref()));
     samovar_supervisor::Settings {
         command: TemplateCommand {
             sandbox: sandbox(settings, &program),
@@ -119,6 +130,7 @@ fn worker_options(settings: &Settings) -> WorkerOptions {
             (false, true) => Boots::Rehearsed,
             (false, false) => Boots::Once,
         },
+        engine: settings.php_engine.clone(),
         relink: settings.relink,
         growth_bytes_max: settings.limits.growth_bytes_max,
         tasks_max: settings.limits.tasks_max,

@@ -183,6 +183,25 @@ pub(crate) fn php_ini(settings: &mut Settings, _: &Surroundings<'_>) -> Result<(
     }
 }
 
+/// What the dynamic linker takes for the end of a path, or for something to replace.
+const LINKER_STOPS: [char; 3] = [':', '$', '"'];
+
+pub(crate) fn php_engine(settings: &mut Settings, _: &Surroundings<'_>) -> Result<(), Wrong> {
+    let hint = || "`php_engine` takes a libphp's file, such as `make php-engine` makes".to_owned();
+    let Some(path) = &settings.php_engine else { return Ok(()) };
+    let is_plain =
+        |text: &str| !text.contains(|c: char| c.is_whitespace() || LINKER_STOPS.contains(&c));
+    if !path.to_str().is_some_and(is_plain) {
+        let why = "has a space, a colon or another character that the dynamic linker does not take";
+        return Err((why.to_owned(), "give it another name, or a link with one".to_owned()));
+    }
+    match path.metadata() {
+        Ok(found) if found.is_file() => Ok(()),
+        Ok(_) => Err(("is no file".to_owned(), hint())),
+        Err(error) => Err((failed(&error), hint())),
+    }
+}
+
 /// The kernel's limit on the path of a socket, without the byte that ends it.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 

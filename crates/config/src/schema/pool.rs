@@ -41,7 +41,7 @@ pub(crate) const FIELDS: [Field; 3] = [
 ];
 
 /// The settings that a pool may have for itself.
-pub(crate) const OWN: [&str; 62] = [
+pub(crate) const OWN: [&str; 63] = [
     "root",
     "reload_probe",
     "server_name",
@@ -52,6 +52,7 @@ pub(crate) const OWN: [&str; 62] = [
     "workers.idle_max",
     "workers.running_max",
     "php_binary",
+    "php_engine",
     "php_ini",
     "php",
     "sapi_name",

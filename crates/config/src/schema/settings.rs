@@ -101,6 +101,8 @@ pub struct Settings {
     pub warmup: Vec<String>,
     /// Whether the application is booted once for its caches before the boot that is kept.
     pub rehearse: bool,
+    /// The libphp to use instead of the installed one; a path that the dynamic linker takes as it is.
+    pub php_engine: Option<PathBuf>,
     /// Whether libphp's calls of its own functions are made direct.
     pub relink: bool,
     /// Whether nothing is booted ahead: each request runs the whole script.

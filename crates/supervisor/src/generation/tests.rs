@@ -98,6 +98,7 @@ impl Bench {
             php: "8.2.29".into(),
             resident: false,
             linking: channel::Linking::default(),
+            engine: None,
         });
         bench.generation.tell(Event::Room { cells: (0..workers).collect() });
         bench.turn();

@@ -81,6 +81,18 @@ pub(super) const SETTINGS: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        key: "php_engine",
+        flag: "php-engine",
+        value: "FILE",
+        kind: path(|settings, path| settings.php_engine = Some(path), "a libphp's file"),
+        default: Preset::Derived("the libphp that is installed"),
+        doc: "Use this libphp instead of the installed one",
+        long: "make php-engine builds one of the installed PHP's source that takes less CPU. It must be of the \
+               same version and build as the worker and the extensions, or the server does not start.",
+        finish: Some(finish::php_engine),
+        ..PLAIN
+    },
+    Setting {
         key: "php_ini",
         flag: "php-ini",
         value: "FILE",

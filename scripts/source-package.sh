@@ -1,0 +1,33 @@
+# shellcheck shell=bash
+# Source packages of Debian without root, and without a change of the system: read by php-src.sh and php-engine.sh.
+# apt gets lists of its own in a folder, of the system's own Debian sources.
+
+# source_lists FOLDER: makes that folder what the next two ask.
+source_lists() {
+    local apt=$1 file
+    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/parts" "$apt/download"
+    for file in /etc/apt/sources.list.d/*.sources; do
+        [ -e "$file" ] || continue
+        awk -v RS= -v ORS='\n\n' '/debian-archive-keyring/' "$file" | grep -v '^#' |
+            sed 's/^Types:.*/Types: deb-src/' >"$apt/parts/$(basename "$file")"
+    done
+    for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+        [ -e "$file" ] || continue
+        sed -n '/\/debian/s/^deb /deb-src /p' "$file" >"$apt/parts/$(basename "$file" .list).list"
+    done
+    source_options=(-o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$apt/parts"
+        -o "Dir::State::lists=$apt/lists" -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=)
+}
+
+# source_versions PACKAGE: prints those that the mirror lists, the newest first.
+source_versions() {
+    apt-get "${source_options[@]}" update -qq
+    apt-cache "${source_options[@]}" showsrc "$1" | sed -n 's/^Version: //p' | sort -Vr
+}
+
+# source_download PACKAGE VERSION FOLDER: its files, and no others, are in that folder then.
+source_download() {
+    rm -rf "$3"
+    mkdir -p "$3"
+    (cd "$3" && apt-get "${source_options[@]}" source -qq --download-only "$1=$2" >&2)
+}

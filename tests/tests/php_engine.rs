@@ -1,0 +1,208 @@
+//! Another libphp than the installed one (`php_engine`): a copy of that does for all that the server has to do with it.
+//! That `make php-engine` builds one is not for tests: it takes minutes.
+
+use samovar_testkit::{Server, binary, workspace};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// What PHP and its programs see of the way it was loaded; and that pages work.
+const PAGE: &str = r"<?php
+    $booted = array_sum(range(1, 100));
+    Samovar\checkpoint();
+    echo json_encode([
+        $booted, getenv('LD_PRELOAD'), $_ENV['LD_PRELOAD'] ?? null, shell_exec('echo $LD_PRELOAD'), mt_rand(),
+    ]);
+";
+
+fn worker() -> PathBuf {
+    binary().with_file_name("samovar-php")
+}
+
+/// What a worker says of the libphp that it is given.
+fn facts(engine: Option<&Path>) -> Value {
+    let mut command = Command::new(worker());
+    command.arg("--engine").envs(engine.map(|engine| ("LD_PRELOAD", engine)));
+    serde_json::from_slice(&command.output().expect("the worker runs").stdout).expect("JSON")
+}
+
+fn installed() -> PathBuf {
+    facts(None)["file"].as_str().expect("a path").into()
+}
+
+/// A copy of the installed libphp, with `texts` in place of others: each replaces one that is as long or longer.
+fn copy(folder: &Path, name: &str, texts: &[(&[u8], &[u8])]) -> PathBuf {
+    let mut bytes = std::fs::read(installed()).expect("libphp");
+    for (from, to) in texts {
+        let at = bytes.windows(from.len()).position(|window| window == *from);
+        let at = at.unwrap_or_else(|| panic!("{} is in libphp", String::from_utf8_lossy(from)));
+        bytes[at..at + to.len()].copy_from_slice(to);
+    }
+    let file = folder.join(name);
+    std::fs::write(&file, bytes).expect("our own folder");
+    file
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().expect("our own name").to_owned()
+}
+
+fn folder() -> TempDir {
+    TempDir::with_prefix("samovar-engine-").expect("a temporary folder")
+}
+
+fn check(engine: &Path) -> Output {
+    let mut command = Command::new(binary());
+    command.arg("check").arg(workspace().join("examples/hello/public"));
+    command.args(["--listen", "127.0.0.1:0", "--allow-root", "--php-engine"]).arg(engine);
+    command.output().expect("the binary runs")
+}
+
+fn words(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn a_libphp_elsewhere_is_what_workers_have() {
+    let folder = folder();
+    let engine = copy(folder.path(), "libphp-of-our-own.so", &[]);
+    let server = Server::script(PAGE).workers(1).args(["--php-engine", &text(&engine)]).start();
+    let mut drawn = Vec::new();
+    for _ in 0..3 {
+        let said: Value = serde_json::from_str(&server.get("/").text()).expect("JSON");
+        let (seen, random) = said.as_array().expect("an array").split_at(4);
+        assert_eq!(Value::from(seen), serde_json::json!([5050, false, null, "\n"]));
+        drawn.push(random[0].clone());
+    }
+    // The worker's own function in place of libphp's seeds them.
+    assert!(drawn[0] != drawn[1] && drawn[1] != drawn[2], "a rollback gives the same: {drawn:?}");
+    let maps = std::fs::read_to_string(format!("/proc/{}/maps", server.worker_pid()));
+    let maps = maps.expect("a worker's memory");
+    let files: Vec<_> = maps.lines().filter(|line| line.contains("libphp")).collect();
+    assert!(files.iter().all(|line| line.ends_with(&text(&engine))), "{files:#?}");
+    assert!(!files.is_empty());
+    let status = server.status();
+    assert_eq!(status["engine"]["file"], text(&engine));
+    assert_eq!(status["php"], facts(None)["php"]);
+    assert_eq!(
+        status["linking"]["state"],
+        if cfg!(target_arch = "x86_64") { "direct" } else { "off" }
+    );
+    let shown =
+        Command::new(binary()).arg("status").arg("--control").arg(server.control()).output();
+    let shown = words(&shown.expect("the binary runs"));
+    assert!(shown.contains(&format!(" of {}", text(&engine))), "{shown}");
+
+    // One that is gone, or another by now, ends a reload and nothing else.
+    std::fs::write(folder.path().join("new"), "no library").expect("our own folder");
+    std::fs::rename(folder.path().join("new"), &engine).expect("our own folder");
+    let why = server.reload().expect_err("it is no library");
+    assert!(why.contains("as PHP's engine"), "{why}");
+    assert_eq!(server.get("/").status, 200);
+    std::fs::remove_file(&engine).expect("our own file");
+    let why = server.reload().expect_err("it is gone");
+    assert!(why.contains("does not exist"), "{why}");
+    assert_eq!(server.get("/").status, 200);
+}
+
+#[test]
+fn what_is_installed_needs_no_setting() {
+    let server = Server::script(PAGE).workers(1).start();
+    assert_eq!(server.get("/").status, 200);
+    assert_eq!(server.status()["engine"], Value::Null);
+}
+
+#[test]
+fn what_is_no_libphp_for_this_worker_is_refused() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("words.so"), "these are words, and no library").expect("our own folder");
+    std::fs::write(at("other.c"), "int tea(void) { return 1; }").expect("our own folder");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC"]).arg(at("other.c")).arg("-o").arg(at("other.so"));
+    assert!(compiler.status().expect("a C compiler").success());
+    let told = facts(None);
+    let (php, api) = (told["php"].as_str().expect("a text"), told["api"].as_str().expect("a text"));
+    let version = format!("X-Powered-By: PHP/{php}");
+    let older = format!("{}0", &version[..version.len() - 1]);
+    let threads = api.replace("NTS", "XTS");
+    let older = copy(folder.path(), "older.so", &[(version.as_bytes(), older.as_bytes())]);
+    let threads = copy(folder.path(), "threads.so", &[(api.as_bytes(), threads.as_bytes())]);
+    // `libphp.so`: as long as another name of a library, so that it takes nobody's place.
+    let named = copy(folder.path(), "libphp-named.so", &[(b"\0libphp.so\0", b"\0libtea.so\0")]);
+    for (engine, why) in [
+        (at("no-such.so"), &["does not exist"][..]),
+        (at(""), &["is no file"]),
+        (at("words.so"), &["cannot be preloaded", "PHP was loaded from `", "hint: "]),
+        (at("other.so"), &["PHP was loaded from `", "hint: "]),
+        (older, &["its PHP is ", "this worker was built for ", "hint: "]),
+        (threads, &["it is built as `", "hint: "]),
+        (named, &["loaded beside it", "hint: "]),
+    ] {
+        let said = check(&engine);
+        let words = words(&said);
+        assert!(!said.status.success(), "{}: {words}", engine.display());
+        for word in why {
+            assert!(words.contains(word), "{}: `{word}` is missing in:\n{words}", engine.display());
+        }
+    }
+    let (code, log) = Server::at(workspace().join("examples/hello/public"))
+        .args(["--php-engine", &text(&at("other.so"))])
+        .refuse();
+    assert_eq!(code, Some(1), "{log}");
+    assert!(log.contains("as PHP's engine"), "{log}");
+}
+
+/// Debian's security updates leave PHP's version as it is.
+#[test]
+fn an_engine_that_is_older_than_what_is_installed_is_told() {
+    const LONG: &[u8] = b"This program is free software; you can redistribute it and/or modify";
+    let folder = folder();
+    let of = |beside: &str| format!("samovar-php-engine: 8.2.0-1 beside {beside}\0").into_bytes();
+    let built = facts(None)["build_id"].as_str().expect("a text").to_owned();
+    assert!(built.len() >= 16, "libphp has a build id: {built}");
+    let former = copy(folder.path(), "former.so", &[(LONG, &of("0123abcd"))]);
+    let said = check(&former);
+    let shown = words(&said);
+    assert!(said.status.success(), "it is a warning: {shown}");
+    for word in ["warning  engine: ", "made of 8.2.0-1", "was replaced since", "make php-engine"] {
+        assert!(shown.contains(word), "`{word}` is missing in:\n{shown}");
+    }
+    let server = Server::at(workspace().join("examples/hello/public"))
+        .workers(1)
+        .args(["--php-engine", &text(&former)])
+        .start();
+    server.wait_for_log("php_engine: the installed libphp ");
+    assert_eq!(server.status()["engine"]["source"], "8.2.0-1");
+    for (name, stamp) in [("current.so", Some(of(&built))), ("copy.so", None)] {
+        let stamp = stamp.as_deref().map(|stamp| (LONG, stamp));
+        let said = words(&check(&copy(folder.path(), name, stamp.as_slice())));
+        assert!(said.contains("ok       engine: "), "{name}: {said}");
+    }
+}
+
+/// An engine binds its own names when it is linked, but for those that the worker has as well.
+#[test]
+fn the_engines_recipe_knows_what_the_worker_replaces() {
+    let names = |file: &Path| {
+        let mut command = Command::new("nm");
+        command.args(["-D", "--defined-only", "--format=posix"]).arg(file);
+        let listed = String::from_utf8(command.output().expect("binutils").stdout).expect("names");
+        let names = listed.lines().filter_map(|line| line.split(' ').next());
+        names.map(str::to_owned).collect::<std::collections::BTreeSet<_>>()
+    };
+    let both: Vec<_> = names(&worker()).intersection(&names(&installed())).cloned().collect();
+    let list = workspace().join("scripts/php-engine/own.list");
+    let list = std::fs::read_to_string(list).expect("the recipe");
+    let listed: Vec<_> = list
+        .lines()
+        .filter_map(|line| line.trim().strip_suffix(';'))
+        .filter(|n| *n != "}")
+        .collect();
+    assert_eq!(both, listed, "scripts/php-engine/own.list");
+    // A variable that the program has a copy of would be another one than the engine's.
+    let relocations = Command::new("readelf").arg("-rW").arg(worker()).output();
+    let relocations = String::from_utf8_lossy(&relocations.expect("binutils").stdout).into_owned();
+    assert!(!relocations.contains("_COPY"), "the worker has copies of libphp's variables");
+}
