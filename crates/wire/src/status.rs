@@ -231,6 +231,9 @@ pub struct FrontStatus {
     /// Connections to such a php-fpm that are in use.
     #[serde(default)]
     pub fastcgi_passes_open: u64,
+    /// Requests that wait for such a connection.
+    #[serde(default)]
+    pub fastcgi_passes_queued: u64,
     /// Requests that such a php-fpm did not answer, or not to the end, by reason.
     #[serde(default)]
     pub fastcgi_pass_troubles: BTreeMap<String, u64>,

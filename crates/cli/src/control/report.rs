@@ -196,6 +196,7 @@ fn front_status(front: &CountersSnapshot) -> FrontStatus {
             .collect(),
         fastcgi_passes_total: front.fastcgi_passes_total,
         fastcgi_passes_open: front.fastcgi_passes_open,
+        fastcgi_passes_queued: front.fastcgi_passes_queued,
         fastcgi_pass_troubles: Trouble::ALL
             .iter()
             .map(|why| (why.name().to_owned(), front.fastcgi_pass_trouble_totals[*why as usize]))

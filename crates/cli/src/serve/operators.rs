@@ -233,6 +233,9 @@ const METRICS: &[ServerMetric] = &[
     ("samovar_fastcgi_passes_open", Kind::Gauge, "Connections to such a php-fpm in use.", |s| {
         count(s.front.fastcgi_passes_open)
     }),
+    ("samovar_fastcgi_passes_queued", Kind::Gauge, "Requests that wait for one of them.", |s| {
+        count(s.front.fastcgi_passes_queued)
+    }),
     ("samovar_traced", Kind::Counter, "Requests whose call graph was taken down.", |s| {
         count(s.front.traced_total)
     }),
