@@ -153,6 +153,8 @@ pub struct CertificateStatus {
     pub failures: u32,
     /// What was wrong the last time.
     pub trouble: Option<String>,
+    /// When an attempt came to nothing last, in seconds of Unix time; `null`: none did.
+    pub failed_at: Option<u64>,
 }
 
 /// The sampler.

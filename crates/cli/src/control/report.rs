@@ -146,6 +146,7 @@ fn certificate(of: DomainStatus) -> CertificateStatus {
         renewal: of.renewal,
         failures: of.failures,
         trouble: of.trouble,
+        failed_at: of.failed_at,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What operators see: requests are added up, and the admin listener shows it.
 
+mod certificates;
 mod pools;
 
 use super::listen;
@@ -426,6 +427,7 @@ fn metrics(status: &Status, page: &mut Exposition) {
     page.family("samovar_workers_memory_bytes", Kind::Gauge, "Resident memory of all workers.");
     page.sample(&[], count(status.workers.iter().map(|worker| worker.rss_bytes).sum()));
     scaling_metrics(&status.scaling, page);
+    certificates::metrics(&status.certificates, page);
     shared_metrics(&status.shared, page);
     pools::metrics(&status.pools, page);
     if let Some(image) = &status.image {
