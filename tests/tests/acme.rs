@@ -1,5 +1,7 @@
 //! Certificates that an authority issues: fetched, kept, renewed; and whatever the authority does, the server goes on.
 
+#[path = "acme/pebble.rs"]
+mod pebble;
 #[path = "acme/trouble.rs"]
 mod trouble;
 
