@@ -139,6 +139,7 @@ pebble: tested ## certificates by Pebble, Let's Encrypt's authority for tests, b
 	$(LEAVES_NOTHING) $(TESTS) --test acme -- --ignored pebble nonces
 
 nightly: export FASTCGI = all
+nightly: export HTTP2 = all
 nightly: setup-test whole php chaos chaos-rates chaos-transports visitors interrupted upgrades engine ledger reads ## what is too slow for every run
 
 deny: ## licences and sources of the dependencies: our own look, and cargo-deny's where it is installed
