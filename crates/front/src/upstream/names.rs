@@ -143,11 +143,13 @@ mod tests {
             let lasts = async || {
                 let found =
                     names.addresses("php", 9000).await.map_err(|error| error.to_string())?;
-                Ok::<_, String>(found.iter().map(|at| at.to_string()).collect::<Vec<_>>())
+                Ok::<_, String>(found.iter().map(SocketAddr::to_string).collect::<Vec<_>>())
             };
             let forget = || {
                 let known = names.known.borrow();
-                known.values().for_each(|known| known.answered.set(None));
+                for known in known.values() {
+                    known.answered.set(None);
+                }
             };
             let settle = async || {
                 let known = Rc::clone(names.known.borrow().values().next().expect("it was asked"));

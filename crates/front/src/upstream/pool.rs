@@ -32,6 +32,8 @@ use tokio::sync::Notify;
 const KEPT_FOR: Duration = Duration::from_secs(5);
 /// How long one that could not be reached is passed over where there are others.
 const PASSED_OVER_FOR: Duration = Duration::from_secs(5);
+/// How long it is remembered that it could not.
+const REMEMBERED_FOR: Duration = Duration::from_mins(1);
 /// How long to wait before a socket whose queue is full is asked again: the kernel says nothing when there is room.
 const AGAIN_AFTER: Duration = Duration::from_millis(10);
 
@@ -250,7 +252,9 @@ impl Upstreams {
         // An address that a reload has taken out is forgotten.
         let now = Instant::now();
         pools.retain(|_, pool| {
-            Rc::strong_count(pool) > 1 || pool.is_down(now) || !pool.kept.borrow().is_empty()
+            let until = pool.down_until.get();
+            let was_down = until.is_some_and(|until| now < until + REMEMBERED_FOR);
+            Rc::strong_count(pool) > 1 || was_down || !pool.kept.borrow().is_empty()
         });
         pools.values().any(|pool| !pool.kept.borrow().is_empty())
     }
@@ -365,7 +369,9 @@ impl<'a> Waiting<'a> {
     fn new(upstreams: &'a Upstreams, pools: &'a [Untried]) -> Waiting<'a> {
         upstreams.queued.set(upstreams.queued.get() + 1);
         upstreams.counters.passes_queued.add(1);
-        pools.iter().for_each(|(_, pool)| pool.waiting.set(pool.waiting.get() + 1));
+        for (_, pool) in pools {
+            pool.waiting.set(pool.waiting.get() + 1);
+        }
         Waiting { upstreams, pools }
     }
 }
@@ -374,7 +380,9 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.upstreams.queued.set(self.upstreams.queued.get() - 1);
         self.upstreams.counters.passes_queued.sub(1);
-        self.pools.iter().for_each(|(_, pool)| pool.waiting.set(pool.waiting.get() - 1));
+        for (_, pool) in self.pools {
+            pool.waiting.set(pool.waiting.get() - 1);
+        }
     }
 }
 
