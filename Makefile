@@ -6,7 +6,7 @@ PHP_CONFIG ?= php-config8.2
 export PHP_CONFIG
 
 .PHONY: help run test build bench setup setup-test setup-bench lint unit model whole php php84 php84-next two-versions chaos \
-	chaos-rates chaos-transports visitors interrupted upgrades tested engine ledger reads collector nightly deny fuzz clean \
+	chaos-rates chaos-transports visitors interrupted upgrades tested engine ledger reads collector pebble nightly deny fuzz clean \
 	php-engine
 
 help:
@@ -139,7 +139,14 @@ collector: tested ## spans and figures at OpenTelemetry's own collector, built o
 	scripts/collector.sh $(COLLECTOR_BIN)
 	$(LEAVES_NOTHING) $(TESTS) --test telling -- --ignored a_real_collector
 
+pebble: export SAMOVAR_BIN = $(BINARY)
+pebble: export PEBBLE_BIN = $(CURDIR)/target/pebble/pebble
+pebble: tested ## certificates by Pebble, Let's Encrypt's authority for tests, built of its Go module
+	scripts/pebble.sh $(CURDIR)/target/pebble
+	$(LEAVES_NOTHING) $(TESTS) --test acme -- --ignored pebble nonces
+
 nightly: export FASTCGI = all
+nightly: export HTTP2 = all
 nightly: setup-test whole php chaos chaos-rates chaos-transports visitors interrupted upgrades engine ledger reads ## what is too slow for every run
 
 deny: ## licences and sources of the dependencies: our own look, and cargo-deny's where it is installed

@@ -71,7 +71,8 @@ impl Answer {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
-    fn remove(&mut self, name: &str) {
+    /// Forgets a header.
+    pub(crate) fn remove(&mut self, name: &str) {
         self.headers.retain(|(n, _)| n != name);
     }
 
@@ -122,7 +123,8 @@ pub(crate) fn align(ours: &mut Answer, theirs: &mut Answer) {
 }
 
 fn path_of(location: &str) -> &str {
-    let rest = location.strip_prefix("http://").and_then(|rest| Some(&rest[rest.find('/')?..]));
+    let rest = location.strip_prefix("https://").or_else(|| location.strip_prefix("http://"));
+    let rest = rest.and_then(|rest| Some(&rest[rest.find('/')?..]));
     rest.unwrap_or(location)
 }
 

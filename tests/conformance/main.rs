@@ -4,12 +4,14 @@
 //! documents. `cargo test -p samovar-tests --test conformance -- query multipart` runs themes or cases
 //! whose name holds one of the words. `ORACLE_ONLY=1` asks the oracle alone, twice, and prints its answers.
 //! Samovar is asked by HTTP, and by way of nginx and FastCGI: all cases in the script model, a quarter of them in the others;
-//! with `FASTCGI=all` all of them. `REVERSE=1` runs all in the other order: a resident worker meets other leftovers then.
+//! with `FASTCGI=all` all of them. Both sides are asked by HTTP/2 over TLS, by way of an HAProxy: a quarter of the script model's
+//! cases; with `HTTP2=all` all of them, in every model. `REVERSE=1` runs all in the other order: a resident worker meets other leftovers then.
 #![allow(clippy::expect_used)]
 
 mod answer;
 mod case;
 mod diff;
+mod http2;
 mod sides;
 mod stage;
 mod themes;
@@ -60,6 +62,9 @@ fn run(themes: &[Theme]) -> usize {
             let mut all = [&mut script, &mut resident, &mut checkpoint];
             let models = if case.models == Models::All { &mut all[..] } else { &mut all[..1] };
             for sides in models {
+                if !is_oracle_only && is_asked_by_http2(sides.model, case) {
+                    sides.secure();
+                }
                 let verdict =
                     if is_oracle_only { repeat(sides, case) } else { compare(sides, case) };
                 let verdict = verdict.and_then(|()| sides.no_worker_died());
@@ -133,7 +138,11 @@ fn compare(sides: &Sides, case: &Case) -> Result<(), String> {
     let known = case.differences.iter().find(is_of);
     let theirs = sides.theirs(case);
     if is_asked_by_fastcgi(sides.model, case) {
-        behind_nginx(sides, case, known, &theirs)?;
+        let answers = (theirs.clone(), sides.ours_by_fastcgi(case));
+        other_way("FastCGI", case, known, answers, |_, _, _| false)?;
+    }
+    if is_asked_by_http2(sides.model, case) {
+        other_way("HTTP/2", case, known, sides.both_by_http2(case), http2::is_known)?;
     }
     let answers = theirs.into_iter().zip(sides.ours(case));
     let mut is_equal = true;
@@ -157,25 +166,36 @@ fn compare(sides: &Sides, case: &Case) -> Result<(), String> {
 
 /// The way is the same in every model, and each case takes its time: a quarter will do.
 fn is_asked_by_fastcgi(model: &str, case: &Case) -> bool {
-    let is_drawn = case.name.len().is_multiple_of(4);
-    model == "script" || is_drawn || std::env::var("FASTCGI").is_ok_and(|which| which == "all")
+    model == "script"
+        || is_drawn(case)
+        || std::env::var("FASTCGI").is_ok_and(|which| which == "all")
 }
 
-/// The same by way of nginx and FastCGI, where php-fpm's place is. What is documented as different may be equal there:
-/// nginx finds files and scripts itself.
-fn behind_nginx(
-    sides: &Sides,
+fn is_asked_by_http2(model: &str, case: &Case) -> bool {
+    (model == "script" && is_drawn(case))
+        || std::env::var("HTTP2").is_ok_and(|which| which == "all")
+}
+
+fn is_drawn(case: &Case) -> bool {
+    case.name.len().is_multiple_of(4)
+}
+
+/// The same by another way: that of nginx and FastCGI, where php-fpm's place is, or HTTP/2. What is documented as different may be
+/// equal there: nginx finds files and scripts itself, and the proxy refuses what it does not pass on.
+fn other_way(
+    way: &str,
     case: &Case,
     known: Option<&Difference>,
-    theirs: &[Answer],
+    (theirs, ours): (Vec<Answer>, Vec<Answer>),
+    is_known: impl Fn(&[u8], &mut Answer, &mut Answer) -> bool,
 ) -> Result<(), String> {
-    let answers = theirs.iter().cloned().zip(sides.ours_by_fastcgi(case));
+    let answers = theirs.into_iter().zip(ours);
     for (step, (mut theirs, mut ours)) in case.steps.iter().zip(answers) {
         let as_it_came = ours.clone();
         align(&mut ours, &mut theirs);
-        if theirs != ours {
+        if !is_known(&step.bytes(""), &mut theirs, &mut ours) && theirs != ours {
             explain(known, &theirs, &ours, &as_it_came)
-                .map_err(|why| format!("  by FastCGI: {why}\n{}", report(step, &theirs, &ours)))?;
+                .map_err(|why| format!("  by {way}: {why}\n{}", report(step, &theirs, &ours)))?;
         }
     }
     Ok(())

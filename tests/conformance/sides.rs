@@ -3,10 +3,10 @@
 use crate::answer::{Answer, Place};
 use crate::case::Case;
 use samovar_testkit::http::{Client, Response};
-use samovar_testkit::{Nginx, Oracle, Server};
+use samovar_testkit::{Certificate, Haproxy, Nginx, Oracle, Server};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// Settings beside the kit's own.
@@ -20,8 +20,19 @@ pub(crate) struct Sides {
     pub(crate) samovar: Option<Server>,
     /// The same server once more, behind an nginx like the oracle's.
     nginx: Option<Nginx>,
+    /// Both by HTTP/2 over TLS.
+    secure: Option<Secure>,
     deaths: u64,
-    _socket: TempDir,
+    folder: TempDir,
+    root: PathBuf,
+}
+
+/// An oracle that speaks HTTP/2 over TLS, and an HAProxy before it and before Samovar: what that makes of a request is the same for
+/// both.
+struct Secure {
+    oracle: Oracle,
+    before_oracle: Haproxy,
+    before_samovar: Haproxy,
 }
 
 impl Sides {
@@ -29,17 +40,42 @@ impl Sides {
     pub(crate) fn start(model: &'static str, root: &Path, is_oracle_only: bool) -> Sides {
         let folder = TempDir::with_prefix("samovar-fcgi-").expect("a temporary folder");
         let socket = folder.path().join("fcgi.sock").display().to_string();
+        let certificate = own_certificate(folder.path());
         let samovar = (!is_oracle_only).then(|| {
             // One worker that stays: each request meets what the one before left.
             let start = Server::at(root).workers(if model == "script" { 2 } else { 1 });
             let start = start.args(["--listen", &format!("fcgi-unix:{socket}")]);
+            let chain = certificate.chain.display().to_string();
+            let start =
+                start.args(["--listen", "https://127.0.0.1:0", "--tls-certificates", &chain]);
             SETTINGS.iter().fold(start, |start, (key, value)| start.define(key, value)).start()
         });
         let documents = if root.is_dir() { root } else { root.parent().unwrap_or(root) };
         let behind = format!("unix:{socket}");
         let nginx = (!is_oracle_only).then(|| Nginx::before(documents, &behind));
         let oracle = Oracle::with(root, SETTINGS);
-        Sides { model, oracle, samovar, nginx, deaths: 0, _socket: folder }
+        let root = root.to_owned();
+        Sides { model, oracle, samovar, nginx, secure: None, deaths: 0, folder, root }
+    }
+
+    /// Asks both by HTTP/2 over TLS, too.
+    pub(crate) fn secure(&mut self) {
+        let Some(samovar) = self.samovar.as_ref().filter(|_| self.secure.is_none()) else { return };
+        let certificate = own_certificate(self.folder.path());
+        let oracle = Oracle::secure_with(&self.root, SETTINGS, &certificate);
+        let secure = samovar.addresses("https://");
+        let before_samovar = Haproxy::before(*secure.first().expect("it listens"));
+        let before_oracle = Haproxy::before(oracle.address());
+        self.secure = Some(Secure { oracle, before_oracle, before_samovar });
+    }
+
+    /// The answers of both to a case by HTTP/2 over TLS, the oracle's first.
+    pub(crate) fn both_by_http2(&self, case: &Case) -> (Vec<Answer>, Vec<Answer>) {
+        let samovar = self.samovar.as_ref().expect("it was started");
+        let Secure { oracle, before_oracle, before_samovar } =
+            self.secure.as_ref().expect("it was asked for");
+        let theirs = self.walk(case, before_oracle.address(), oracle.folder());
+        (theirs, self.walk(case, before_samovar.address(), samovar.folder()))
     }
 
     /// The oracle's answers to a case.
@@ -89,6 +125,14 @@ impl Sides {
         }
         answers
     }
+}
+
+fn own_certificate(folder: &Path) -> Certificate {
+    let (chain, key) = (folder.join("own.pem"), folder.join("own.key"));
+    if chain.exists() {
+        return Certificate { chain, key };
+    }
+    Certificate::own(folder, "own", "DNS:localhost,IP:127.0.0.1")
 }
 
 /// A client's cookies.

@@ -1,5 +1,10 @@
 //! Certificates that an authority issues: fetched, kept, renewed; and whatever the authority does, the server goes on.
 
+#[path = "acme/pebble.rs"]
+mod pebble;
+#[path = "acme/trouble.rs"]
+mod trouble;
+
 use samovar_testkit::{Authority, Certificate, Mood, Server, Start, eventually};
 use serde_json::Value;
 use std::net::SocketAddr;

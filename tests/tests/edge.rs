@@ -2,6 +2,8 @@
 
 #[path = "edge/certificates.rs"]
 mod certificates;
+#[path = "edge/idle.rs"]
+mod idle;
 #[path = "edge/listeners.rs"]
 mod listeners;
 #[path = "edge/proxies.rs"]

@@ -2,6 +2,8 @@
 
 #[path = "passing/faults.rs"]
 mod faults;
+#[path = "passing/several.rs"]
+mod several;
 #[path = "passing/strangers.rs"]
 mod strangers;
 
@@ -403,8 +405,14 @@ fn people_are_told_who_runs_a_script() {
     assert!(said.contains("its scripts are run by the php-fpm at 127.0.0.1:9000"), "{said}");
     assert!(said.contains("old/index.php, run by the php-fpm at 127.0.0.1:9000"), "{said}");
     assert!(!ask(&text, "routes", &["/new"]).contains("php-fpm"));
+    let two = locations("127.0.0.1:9000\", \"php.example:9000").replace("= \"127", "= [\"127");
+    let two = format!("root = {:?}\n{}]\n", root.path(), two.trim_end());
+    let said = ask(&two, "routes", &["/old/a"]);
+    assert!(said.contains("by the php-fpm at 127.0.0.1:9000 or php.example:9000"), "{said}");
     for (wrong, hint) in [
-        ("fastcgi_pass = \"localhost:9000\"", "no IP address with a port"),
+        ("fastcgi_pass = \"localhost\"", "no IP address or name with a port"),
+        ("fastcgi_pass = []", "there is none in it"),
+        ("fastcgi_pass = [\"a:1\", \"127.0.0.1:1\", \"A:1\"]", "one of them stands there twice"),
         ("fastcgi_pass = \"unix:fpm.sock\"", "the path of a socket is absolute"),
         ("fastcgi_pass = \"127.0.0.1:1\"\nscripts = false", "no script runs where"),
         ("fastcgi_pass = \"127.0.0.1:1\"\ndeny = true", "no effect"),

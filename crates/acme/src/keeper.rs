@@ -35,6 +35,8 @@ pub struct DomainStatus {
     pub failures: u32,
     /// What was wrong the last time.
     pub trouble: Option<String>,
+    /// When an attempt came to nothing last, in seconds of Unix time; `None`: none did.
+    pub failed_at: Option<u64>,
 }
 
 struct Shared {
@@ -141,6 +143,12 @@ struct Name {
     valid: Option<Valid>,
     failures: u32,
     trouble: Option<String>,
+    failed_at: Option<SystemTime>,
+    /// Its file was there.
+    was_kept: bool,
+    /// Somebody has taken it away: another one is wanted.
+    is_gone: bool,
+    /// Nothing is ordered before.
     next: Instant,
     /// Issued, and the disk did not take it.
     unsaved: Option<Vec<u8>>,
@@ -161,6 +169,9 @@ impl Name {
             valid: None,
             failures: 0,
             trouble: None,
+            failed_at: None,
+            was_kept: false,
+            is_gone: false,
             next: Instant::now(),
             unsaved: None,
         }
@@ -168,7 +179,7 @@ impl Name {
 
     fn is_due(&self) -> bool {
         let is_time = self.valid.is_none_or(|valid| SystemTime::now() >= valid.renewal);
-        is_time && Instant::now() >= self.next
+        (is_time || self.is_gone) && Instant::now() >= self.next
     }
 
     fn status(&self) -> DomainStatus {
@@ -179,6 +190,7 @@ impl Name {
             renewal: self.valid.map(|valid| seconds(valid.renewal)),
             failures: self.failures,
             trouble: self.trouble.clone(),
+            failed_at: self.failed_at.map(seconds),
         }
     }
 }
@@ -241,7 +253,8 @@ impl Rounds {
         }
     }
 
-    /// Another plan: what is known of names that stay is kept, and all are tried again at once.
+    /// Another plan: what is known of names that stay is kept. What has failed is tried again at once, and so is what somebody has
+    /// taken away; what was issued is not, whatever the clock says of it: there may be many reloads.
     fn follow(&mut self, plan: Plan) {
         let store = Store::new(&plan.folder, &plan.directory);
         let is_same_place = store.folder() == self.store.folder();
@@ -252,7 +265,10 @@ impl Rounds {
             let mut name = place.map_or_else(|| Name::new(domain), |at| old.swap_remove(at));
             // A name that came back has lost what was in use.
             name.is_read = false;
-            name.next = Instant::now();
+            name.is_gone |= name.was_kept && store.stamp(domain).is_none();
+            if name.failures > 0 || name.is_gone {
+                name.next = Instant::now();
+            }
             name
         });
         self.names = names.collect();
@@ -274,6 +290,7 @@ impl Rounds {
                 name.unsaved = None;
             }
             let stamp = self.store.stamp(&name.domain);
+            name.was_kept |= stamp.is_some();
             if name.unsaved.is_some() || (name.is_read && stamp == name.stamp) {
                 continue;
             }
@@ -366,7 +383,7 @@ impl Rounds {
                 let life = name.valid.map_or(Duration::ZERO, |valid| valid.dates.life());
                 // However wrong the clock is, nobody is asked all the time.
                 name.next = Instant::now() + life / 2;
-                (name.failures, name.trouble) = (0, None);
+                (name.failures, name.trouble, name.is_gone) = (0, None, false);
                 if let Err(error) = store.keep_certificate(&domain, &pem) {
                     let Trouble { what, hint, .. } =
                         unkept("cannot keep the certificate", store, &error);
@@ -385,6 +402,7 @@ impl Rounds {
             Err(Trouble { what, hint, asked, is_stranger }) => {
                 self.known = None;
                 name.failures = name.failures.saturating_add(1);
+                name.failed_at = Some(SystemTime::now());
                 let wait = pause(name.failures, asked, fastrand::f64());
                 name.next = Instant::now() + wait;
                 tracing::error!(

@@ -17,10 +17,12 @@ use crate::runtime::disk::DiskThreads;
 use crate::runtime::link::SupervisorLink;
 use crate::runtime::mishap::Essentials;
 use crate::runtime::packing::Packing;
+use crate::runtime::threads::Threads;
 use crate::runtime::{bell, scheduling};
 use crate::setup::{StartError, ValidSettings};
 use crate::shared::Shared;
 use crate::tls::Tls;
+use crate::upstream::Names;
 use handle::{Control, FrontHandle};
 use samovar_config::{DEFAULT_POOL, Protocol, Settings};
 use samovar_insight::Intake;
@@ -42,7 +44,7 @@ pub struct Front {
     setup: ValidSettings,
     link: SupervisorLink,
     intake: Option<Intake>,
-    threads: (DiskThreads, Packing),
+    threads: (DiskThreads, Packing, Threads),
     control: Arc<Control>,
     /// Beside the default one.
     pools: Vec<PoolEnd>,
@@ -79,7 +81,7 @@ impl Front {
         let kept = listeners.iter().map(Bound::keep).collect::<io::Result<Vec<_>>>()?;
         let control = Arc::new(Control::new(log, kept));
         let handle = FrontHandle(Arc::clone(&control));
-        let threads = (DiskThreads::start()?, Packing::start()?);
+        let threads = (DiskThreads::start()?, Packing::start()?, Names::start()?);
         let pools = Vec::new();
         Ok((Front { listeners, tls, ring, setup, link, intake, threads, control, pools }, handle))
     }
@@ -105,8 +107,8 @@ impl Front {
         let Front { listeners, tls, ring, setup, link, intake, threads, control, pools } = self;
         let runtime = runtime()?;
         let exchanges = Rc::new(RefCell::new(Exchanges::new(ring.clone(), link)));
-        let (disk, packing) = threads;
-        let threads = (Rc::new(disk), Rc::new(packing));
+        let (disk, packing, names) = threads;
+        let threads = (Rc::new(disk), Rc::new(packing), Rc::new(Names::new(names)));
         let format = setup.settings.access_log_format;
         let counters = Arc::clone(&control.counters);
         let recorder = Recorder::new(control.log.clone(), format, Arc::clone(&counters), intake);
@@ -171,7 +173,8 @@ fn beside(
     let exchanges = Exchanges::by(&shared.clock, ring.clone(), link);
     let counters = Arc::clone(&control.counters);
     let recorder = shared.recorder.beside(Arc::clone(&counters));
-    let threads = (Rc::clone(&shared.disk), Rc::clone(&shared.packing));
+    let names = shared.upstreams.names();
+    let threads = (Rc::clone(&shared.disk), Rc::clone(&shared.packing), names);
     let exchanges = Rc::new(RefCell::new(exchanges));
     let setup = (setup.into_setup(), shared.tls.clone());
     Shared::new(setup, exchanges, recorder, threads, counters).swept_with(shared)

@@ -292,8 +292,7 @@ async fn run(
     }
     entry.runs(&script.name);
     if let Some(pass) = &script.pass {
-        entry.passes(&pass.upstream);
-        let response = Box::pin(pass::run(context, parts, script, pass, upload)).await?;
+        let response = Box::pin(pass::run(context, parts, script, pass, upload, entry)).await?;
         let folders = &setup.settings.sendfile;
         return if folders.is_empty() {
             Ok(response)

@@ -19,7 +19,7 @@ use crate::runtime::tokens::Tokens;
 use crate::runtime::trouble::Trouble;
 use crate::setup::Setup;
 use crate::tls::Tls;
-use crate::upstream::Upstreams;
+use crate::upstream::{Names, Upstreams};
 use jiff::Timestamp;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashSet;
@@ -95,7 +95,7 @@ impl Shared {
         (setup, tls): (Setup, Option<Arc<Tls>>),
         exchanges: SharedExchanges,
         recorder: Recorder,
-        (disk, packing): (Rc<DiskThreads>, Rc<Packing>),
+        (disk, packing, names): (Rc<DiskThreads>, Rc<Packing>, Rc<Names>),
         counters: Arc<Counters>,
     ) -> Shared {
         let clock = Rc::clone(exchanges.borrow().clock());
@@ -105,7 +105,7 @@ impl Shared {
             setup: RefCell::new(Rc::new(setup)),
             tls,
             exchanges,
-            upstreams: Upstreams::new(Arc::clone(&counters)),
+            upstreams: Upstreams::new(Arc::clone(&counters), names),
             counters,
             recorder: Rc::new(recorder),
             disk,

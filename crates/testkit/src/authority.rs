@@ -40,6 +40,8 @@ pub enum Mood {
     Lying,
     /// It issues certificates for another name.
     Careless,
+    /// It takes what it is asked and says nothing, until it is otherwise; then it closes.
+    Silent,
 }
 
 /// The authority; ends with the test's process.
@@ -61,6 +63,7 @@ struct Inner {
 struct State {
     mood: Mood,
     life: Duration,
+    age: Duration,
     /// It knows where to look; it waits until it does.
     is_told: bool,
     /// Where files and handshakes are looked at.
@@ -140,11 +143,17 @@ impl Authority {
     /// How it answers from now on.
     pub fn be(&self, mood: Mood) {
         self.inner.state().mood = mood;
+        self.inner.told.notify_all();
     }
 
     /// How long what it issues from now on is valid.
     pub fn issue_for(&self, life: Duration) {
         self.inner.state().life = life;
+    }
+
+    /// How old what it issues from now on is already: as if the clock of whoever looks ran ahead.
+    pub fn issue_aged(&self, age: Duration) {
+        self.inner.state().age = age;
     }
 
     /// It wants accounts that it has made: id and key.
@@ -196,6 +205,9 @@ fn serve(inner: &Inner, config: Arc<ServerConfig>, stream: TcpStream) {
     let mut stream = StreamOwned::new(connection, stream);
     // A client that is gone is no matter.
     if let Ok(Some((method, path, body))) = receive(&mut stream) {
+        if inner.is_silenced() {
+            return;
+        }
         let mut answer = inner.answer(&method, &path, &body);
         answer.headers.push(("Replay-Nonce", inner.nonce()));
         let mut head = format!(
@@ -265,6 +277,14 @@ struct Signed {
 impl Inner {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits while it says nothing; whether it did.
+    fn is_silenced(&self) -> bool {
+        let state = self.state();
+        let is_silent = state.mood == Mood::Silent;
+        drop(self.told.wait_while(state, |state| state.mood == Mood::Silent));
+        is_silent
     }
 
     fn nonce(&self) -> String {
@@ -491,7 +511,7 @@ impl Inner {
 
     fn issue(&self, index: usize, payload: &Value) -> Answer {
         let mut state = self.state();
-        let (life, mood) = (state.life, state.mood);
+        let (life, age, mood) = (state.life, state.age, state.mood);
         let Some(order) = state.orders.get_mut(index).filter(|order| order.status == "ready")
         else {
             return problem(403, "orderNotReady", "nothing was proven");
@@ -509,8 +529,8 @@ impl Inner {
             let other = rcgen::CertificateParams::new(vec!["other.example".to_owned()]);
             request.params.subject_alt_names = other.expect("a name").subject_alt_names;
         }
-        request.params.not_before = OffsetDateTime::now_utc();
-        request.params.not_after = OffsetDateTime::now_utc() + life;
+        request.params.not_before = OffsetDateTime::now_utc() - age;
+        request.params.not_after = OffsetDateTime::now_utc() - age + life;
         let text = |path: &Path| std::fs::read_to_string(path).expect("our own file");
         let key = KeyPair::from_pem(&text(&self.issuer.key)).expect("a key");
         let own = text(&self.issuer.chain);

@@ -133,6 +133,12 @@ pub fn memory_kb(pid: i32) -> Option<u64> {
     line_of(pid, "VmRSS")?.split(' ').next()?.parse().ok()
 }
 
+/// Resident memory that no file has and nobody shares, in bytes.
+pub fn own_memory_bytes(pid: i32) -> Option<u64> {
+    let kilobytes: u64 = line_of(pid, "RssAnon")?.split(' ').next()?.parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
 /// How many threads it has.
 pub fn threads(pid: i32) -> Option<u64> {
     line_of(pid, "Threads")?.parse().ok()

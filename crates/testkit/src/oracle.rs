@@ -43,6 +43,11 @@ impl Oracle {
         Oracle::speaking(root, &[], Some(certificate), "")
     }
 
+    /// And with further PHP settings.
+    pub fn secure_with(root: &Path, define: &[(&str, &str)], certificate: &Certificate) -> Oracle {
+        Oracle::speaking(root, define, Some(certificate), "")
+    }
+
     fn speaking(
         root: &Path,
         define: &[(&str, &str)],

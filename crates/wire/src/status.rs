@@ -157,6 +157,8 @@ pub struct CertificateStatus {
     pub failures: u32,
     /// What was wrong the last time.
     pub trouble: Option<String>,
+    /// When an attempt came to nothing last, in seconds of Unix time; `null`: none did.
+    pub failed_at: Option<u64>,
 }
 
 /// The sampler.
@@ -235,6 +237,9 @@ pub struct FrontStatus {
     /// Connections to such a php-fpm that are in use.
     #[serde(default)]
     pub fastcgi_passes_open: u64,
+    /// Requests that wait for such a connection.
+    #[serde(default)]
+    pub fastcgi_passes_queued: u64,
     /// Requests that such a php-fpm did not answer, or not to the end, by reason.
     #[serde(default)]
     pub fastcgi_pass_troubles: BTreeMap<String, u64>,

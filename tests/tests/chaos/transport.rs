@@ -3,10 +3,9 @@
 //! The clients stay as they are, and so does what they may expect: a proxy that makes an error of a request that a worker
 //! could have answered is a failure like any other.
 
-use samovar_testkit::{Certificate, Nginx, Server, Start, end, eventually};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use samovar_testkit::{Certificate, Haproxy, Nginx, Server, Start};
+use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
 /// What is spoken to the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,17 +23,6 @@ pub(crate) enum Between {
     Nobody(SocketAddr),
     Nginx(Nginx),
     Haproxy(Haproxy),
-}
-
-pub(crate) struct Haproxy {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Drop for Haproxy {
-    fn drop(&mut self) {
-        end(&mut self.child);
-    }
 }
 
 impl Transport {
@@ -81,7 +69,10 @@ impl Transport {
                 let place = socket(server.folder()).replacen("fcgi-unix:", "unix:", 1);
                 Between::Nginx(Nginx::before(root, &place))
             }
-            Transport::Secure => Between::Haproxy(haproxy(server)),
+            Transport::Secure => {
+                let secure = server.addresses("https://");
+                Between::Haproxy(Haproxy::before(*secure.first().expect("it listens")))
+            }
         }
     }
 }
@@ -92,32 +83,11 @@ impl Between {
         match self {
             Between::Nobody(address) => *address,
             Between::Nginx(nginx) => nginx.address(),
-            Between::Haproxy(haproxy) => haproxy.address,
+            Between::Haproxy(haproxy) => haproxy.address(),
         }
     }
 }
 
 fn socket(folder: &Path) -> String {
     format!("fcgi-unix:{}/fcgi.sock", folder.display())
-}
-
-fn haproxy(server: &Server) -> Haproxy {
-    let address = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port");
-    let secure = server.addresses("https://");
-    let secure = secure.first().expect("it listens");
-    let text = format!(
-        "defaults\n mode http\n timeout connect 20s\n timeout client 60s\n timeout server 60s\n\
-         frontend f\n bind {address}\n default_backend b\n\
-         backend b\n http-reuse always\n server s {secure} ssl verify none alpn h2\n"
-    );
-    let config = server.folder().join("haproxy.cfg");
-    std::fs::write(&config, text).expect("our own folder");
-    let mut command = Command::new("/usr/sbin/haproxy");
-    command.args(["-db", "-f"]).arg(config).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut proxy = Haproxy { child: command.spawn().expect("haproxy is installed"), address };
-    eventually("HAProxy's port", || {
-        assert!(proxy.child.try_wait().expect("our child").is_none(), "haproxy has ended");
-        TcpStream::connect(address).ok()
-    });
-    proxy
 }

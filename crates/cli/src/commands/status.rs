@@ -150,9 +150,9 @@ fn scaling_line(scaling: &ScalingStatus) -> String {
     format!("{name} {workers} of {min} to {max}: {text}{seen}")
 }
 
-/// `certificate of a.example: ends in 80 d, renewed in 50 d`.
+/// `certificate of a.example: ends in 80 d, renewed in 50 d; 2 attempts failed, the last 5 min ago: …`.
 fn certificate_line(of: &CertificateStatus, now: u64) -> String {
-    let CertificateStatus { domain, valid_until, renewal, failures, trouble } = of;
+    let CertificateStatus { domain, valid_until, renewal, failures, trouble, failed_at } = of;
     let until = |at: u64| age(Duration::from_secs(at.saturating_sub(now)).as_secs_f64());
     let mut line = match (valid_until, renewal) {
         (Some(end), _) if *end <= now => format!("certificate of {domain}: it has ended"),
@@ -163,7 +163,10 @@ fn certificate_line(of: &CertificateStatus, now: u64) -> String {
         _ => format!("certificate of {domain}: none yet, handshakes are refused"),
     };
     if let Some(trouble) = trouble {
-        let _ = write!(line, "; {failures} attempts failed: {}", trouble.replace('\n', "; "));
+        let since = |at: u64| age(Duration::from_secs(now.saturating_sub(at)).as_secs_f64());
+        let last = failed_at.map(|at| format!(", the last {} ago", since(at)));
+        let (last, trouble) = (last.unwrap_or_default(), trouble.replace('\n', "; "));
+        let _ = write!(line, "; {failures} attempts failed{last}: {trouble}");
     }
     line
 }

@@ -149,6 +149,7 @@ fn certificate(of: DomainStatus) -> CertificateStatus {
         renewal: of.renewal,
         failures: of.failures,
         trouble: of.trouble,
+        failed_at: of.failed_at,
     }
 }
 
@@ -199,6 +200,7 @@ fn front_status(front: &CountersSnapshot) -> FrontStatus {
             .collect(),
         fastcgi_passes_total: front.fastcgi_passes_total,
         fastcgi_passes_open: front.fastcgi_passes_open,
+        fastcgi_passes_queued: front.fastcgi_passes_queued,
         fastcgi_pass_troubles: Trouble::ALL
             .iter()
             .map(|why| (why.name().to_owned(), front.fastcgi_pass_trouble_totals[*why as usize]))

@@ -1,5 +1,6 @@
 //! What operators see: requests are added up, and the admin listener shows it.
 
+mod certificates;
 mod pools;
 mod ready;
 
@@ -213,6 +214,9 @@ const METRICS: &[ServerMetric] = &[
     ("samovar_fastcgi_passes_open", Kind::Gauge, "Connections to such a php-fpm in use.", |s| {
         count(s.front.fastcgi_passes_open)
     }),
+    ("samovar_fastcgi_passes_queued", Kind::Gauge, "Requests that wait for one of them.", |s| {
+        count(s.front.fastcgi_passes_queued)
+    }),
     ("samovar_traced", Kind::Counter, "Requests whose call graph was taken down.", |s| {
         count(s.front.traced_total)
     }),
@@ -403,6 +407,7 @@ fn metrics(status: &Status, page: &mut Exposition) {
     page.family("samovar_workers_memory_bytes", Kind::Gauge, "Resident memory of all workers.");
     page.sample(&[], count(status.workers.iter().map(|worker| worker.rss_bytes).sum()));
     scaling_metrics(&status.scaling, page);
+    certificates::metrics(&status.certificates, page);
     shared_metrics(&status.shared, page);
     pools::metrics(&status.pools, page);
     if let Some(image) = &status.image {

@@ -18,6 +18,7 @@ pub(crate) const PATTERN_BYTES_MAX: usize = 256;
 pub(crate) const HEADERS_MAX: usize = 32;
 pub(crate) const HEADER_BYTES_MAX: usize = 4096;
 pub(crate) const INDEX_MAX: usize = 16;
+pub(crate) const UPSTREAMS_MAX: usize = 16;
 /// An error page is kept in memory.
 pub(crate) const ERROR_PAGE_BYTES_MAX: u64 = 256 * 1024;
 
@@ -63,8 +64,8 @@ pub struct Location {
     pub fallback: Option<Fallback>,
     /// What answers for a folder, the first that is there.
     pub index: Option<Vec<String>>,
-    /// Who runs the scripts instead: it speaks FastCGI.
-    pub fastcgi_pass: Option<Upstream>,
+    /// Who runs the scripts instead, each once: they speak FastCGI. None: the workers do.
+    pub fastcgi_pass: Vec<Upstream>,
     /// Where the folder of the scripts lies for who runs them, if that is elsewhere.
     pub fastcgi_root: Option<PathBuf>,
     /// Headers of answers; one without value is taken out.
@@ -161,9 +162,10 @@ pub(crate) const FIELDS: [Field; 14] = [
     },
     Field {
         key: "fastcgi_pass",
-        allowed: "`unix:/run/php/php-fpm.sock`, or an IP address and a port such as `127.0.0.1:9000`",
+        allowed: "`unix:/run/php/php-fpm.sock`, an IP address or a name and a port such as `127.0.0.1:9000` or \
+                  `php.example:9000`, or an array of up to 16 different ones",
         default: "none: the workers run them",
-        doc: "The php-fpm that runs the scripts there",
+        doc: "The php-fpm that runs the scripts there; of several the one that has the least to do",
     },
     Field {
         key: "fastcgi_root",

@@ -357,8 +357,10 @@ pub struct FastCgi {
     pub ping_response: String,
     /// Until there is a connection to the php-fpm of a location.
     pub connect_timeout: Duration,
-    /// Most connections to the php-fpm of a location.
+    /// Most connections to each php-fpm of locations.
     pub connections_max: usize,
+    /// Most requests that wait for one of them.
+    pub queue_max: usize,
     /// Most of them that are kept between two requests.
     pub kept_max: usize,
 }

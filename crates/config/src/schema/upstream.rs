@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// The kernel's limit on the path of a socket, without the byte that ends it.
 const PATH_BYTES_MAX: usize = 107;
+/// DNS's limit on a name.
+const NAME_BYTES_MAX: usize = 253;
 /// What stands before a socket's path.
 const UNIX: &str = "unix:";
 
@@ -16,10 +18,12 @@ pub enum Upstream {
     Unix(PathBuf),
     /// TCP.
     Tcp(SocketAddr),
+    /// TCP, at the addresses that a name stands for, and a port.
+    Name(String, u16),
 }
 
 impl Upstream {
-    /// `unix:/run/php/php-fpm.sock` or `127.0.0.1:9000`. Names are none: nobody resolves them while clients wait.
+    /// `unix:/run/php/php-fpm.sock`, `127.0.0.1:9000` or `php.example:9000`.
     pub(crate) fn parse(text: &str) -> Result<Upstream, &'static str> {
         if let Some(path) = text.strip_prefix(UNIX) {
             return if !path.starts_with('/') || path.contains('\0') {
@@ -30,12 +34,32 @@ impl Upstream {
                 Ok(Upstream::Unix(Path::new(path).to_owned()))
             };
         }
-        let address = text.parse().map_err(|_| "it is no IP address with a port");
-        address.and_then(|address: SocketAddr| match address.port() {
-            0 => Err("nobody listens at port 0"),
-            _ => Ok(Upstream::Tcp(address)),
-        })
+        let found = match text.parse() {
+            Ok(address) => Upstream::Tcp(address),
+            Err(_) => named(text).ok_or("it is no IP address or name with a port")?,
+        };
+        match found {
+            Upstream::Tcp(address) if address.port() == 0 => Err("nobody listens at port 0"),
+            Upstream::Name(_, 0) => Err("nobody listens at port 0"),
+            found => Ok(found),
+        }
     }
+}
+
+fn named(text: &str) -> Option<Upstream> {
+    let (name, port) = text.split_once(':')?;
+    let is_label = |label: &str| {
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        !label.is_empty() && !label.starts_with('-') && label.chars().all(is_allowed)
+    };
+    let last = name.rsplit('.').next()?;
+    // What ends with a number is an address, and a wrong one.
+    let is_name = name.len() <= NAME_BYTES_MAX
+        && name.split('.').all(is_label)
+        && !last.bytes().all(|b| b.is_ascii_digit());
+    let is_number = !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
+    let port = port.parse().ok().filter(|_| is_number && is_name)?;
+    Some(Upstream::Name(name.to_ascii_lowercase(), port))
 }
 
 impl fmt::Display for Upstream {
@@ -43,6 +67,7 @@ impl fmt::Display for Upstream {
         match self {
             Upstream::Unix(path) => write!(f, "{UNIX}{}", path.display()),
             Upstream::Tcp(address) => address.fmt(f),
+            Upstream::Name(name, port) => write!(f, "{name}:{port}"),
         }
     }
 }
@@ -53,14 +78,39 @@ mod tests {
 
     #[test]
     fn addresses() {
-        for text in ["unix:/run/php/php8.2-fpm.sock", "127.0.0.1:9000", "[::1]:9000"] {
+        for text in [
+            "unix:/run/php/php8.2-fpm.sock",
+            "127.0.0.1:9000",
+            "[::1]:9000",
+            "localhost:9000",
+            "php-1.my_net.example:9000",
+        ] {
             assert_eq!(Upstream::parse(text).map(|found| found.to_string()), Ok(text.to_owned()));
         }
-        for text in
-            ["", "9000", "localhost:9000", "unix:a.sock", "/run/a.sock", "127.0.0.1", "127.0.0.1:0"]
-        {
+        assert_eq!(Upstream::parse("PHP:1"), Ok(Upstream::Name("php".to_owned(), 1)));
+        for text in [
+            "",
+            "9000",
+            "localhost",
+            "localhost:",
+            "localhost:0",
+            "localhost:+1",
+            "localhost:65536",
+            ":9000",
+            "a..b:9000",
+            "-a:9000",
+            "ä.example:9000",
+            "a/b:9000",
+            "127.0.1:9000",
+            "127.0.0.256:9000",
+            "unix:a.sock",
+            "/run/a.sock",
+            "127.0.0.1",
+            "127.0.0.1:0",
+        ] {
             assert!(Upstream::parse(text).is_err(), "{text}");
         }
         assert!(Upstream::parse(&format!("unix:/{}", "a".repeat(107))).is_err());
+        assert!(Upstream::parse(&format!("{}a:1", "a.".repeat(127))).is_err());
     }
 }

@@ -8,7 +8,7 @@ use toml_edit::{ArrayOfTables, Item, Table, Value};
 use crate::problem::Problem;
 use crate::schema::location::{
     ERROR_PAGE_BYTES_MAX, ErrorPage, FIELDS, Fallback, HEADERS_MAX, INDEX_MAX, KEY, Location,
-    PATTERNS_MAX, REDIRECTS, Redirect, TABLES_MAX,
+    PATTERNS_MAX, REDIRECTS, Redirect, TABLES_MAX, UPSTREAMS_MAX,
 };
 use crate::schema::upstream::Upstream;
 use crate::sources::tables::{Reader, SettingsFile};
@@ -67,8 +67,7 @@ impl Reader<'_, '_> {
             alias: self.read(table, "alias", |item| folder(base, item)),
             fallback: self.read(table, "fallback", fallback),
             index: self.read(table, "index", index),
-            fastcgi_pass: self
-                .read(table, "fastcgi_pass", |item| Upstream::parse(text(item)?).map_err(Some)),
+            fastcgi_pass: self.read(table, "fastcgi_pass", upstreams).unwrap_or_default(),
             fastcgi_root: self.read(table, "fastcgi_root", root_elsewhere),
             headers: self.read(table, "headers", headers).unwrap_or_default(),
             compression: self.read(table, "compression", switch),
@@ -109,7 +108,7 @@ struct AtOdds {
 fn at_odds(location: &Location, has_status: bool) -> Option<AtOdds> {
     let Location { paths, deny, scripts, redirect, alias, fallback, index, .. } = location;
     let odds = |about, because| Some(AtOdds { about, because: Some(because) });
-    let passes = location.fastcgi_pass.is_some();
+    let passes = !location.fastcgi_pass.is_empty();
     let serves = alias.is_some() || fallback.is_some() || index.is_some() || scripts.is_some();
     let serves = serves || passes;
     if *deny == Some(true) && (redirect.is_some() || serves) {
@@ -160,6 +159,18 @@ fn switch(item: &Item) -> Result<bool, Option<&'static str>> {
 fn status(item: &Item) -> Result<u16, Option<&'static str>> {
     let number = item.as_integer().and_then(|number| u16::try_from(number).ok());
     number.filter(|number| REDIRECTS.contains(number)).ok_or(None)
+}
+
+fn upstreams(item: &Item) -> Result<Vec<Upstream>, Option<&'static str>> {
+    let mut all: Vec<Upstream> = Vec::new();
+    for text in texts(item, UPSTREAMS_MAX)? {
+        let upstream = Upstream::parse(text).map_err(Some)?;
+        if all.contains(&upstream) {
+            return Err(Some("one of them stands there twice"));
+        }
+        all.push(upstream);
+    }
+    if all.is_empty() { Err(Some("there is none in it")) } else { Ok(all) }
 }
 
 /// A text, or an array of them.

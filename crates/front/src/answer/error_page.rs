@@ -44,7 +44,7 @@ impl Failure {
         match trouble {
             Trouble::Full => Failure::Busy(Shed::Waited, 1),
             Trouble::Unaccepted | Trouble::Quiet | Trouble::Long => Failure::Overrun,
-            Trouble::Unreachable | Trouble::Closed => Failure::WorkerDied,
+            Trouble::Unresolved | Trouble::Unreachable | Trouble::Closed => Failure::WorkerDied,
             Trouble::Refused | Trouble::Garbage | Trouble::Head => Failure::BrokenAnswer,
         }
     }

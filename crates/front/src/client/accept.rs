@@ -139,12 +139,7 @@ fn is_full(shared: &Shared, connections: &Connections) -> bool {
 
 /// Has the connection closed that has been idle for longest; waits until one has ended, but not for long.
 async fn make_room(shared: &Shared, connections: &Connections) {
-    let now_ms = shared.clock.now_ms();
-    let idle = {
-        let all = connections.all();
-        let idle = all.iter().filter(|c| c.is_idle_for(RECLAIM_IDLE_MS, now_ms));
-        idle.min_by_key(|c| c.phase_since_ms()).cloned()
-    };
+    let idle = connections.idlest(RECLAIM_IDLE_MS, shared.clock.now_ms());
     if let Some(idle) = idle {
         idle.finish();
     }

@@ -6,7 +6,7 @@
 
 use super::ends::Ends;
 use super::screen::{Framing, Note, Screen};
-use super::streams::Streams;
+use super::streams::{GOODBYE, Streams};
 use crate::exchange::relay::Relay;
 use crate::runtime::clock::is_over;
 use crate::shared::Shared;
@@ -233,29 +233,32 @@ impl ConnectionState {
         self.has_unread.take() || self.phase.get() == Phase::Head
     }
 
-    /// Ends the connection if what it does has taken longer than its time-out.
-    pub(crate) fn sweep(&self, timeouts: &Timeouts, now_ms: u64) {
-        let is_over = |timeout, since_ms| is_over(timeout, since_ms, now_ms);
+    /// Ends the connection if what it does has taken longer than its time-out. Returns until when nothing of it can take too
+    /// long, whatever it begins meanwhile.
+    pub(super) fn sweep(&self, timeouts: &Timeouts, now_ms: u64) -> u64 {
+        let idle = self.idle_timeout.get().unwrap_or(timeouts.idle);
+        // What has not begun yet lasts as long as its time-out.
+        let mut next = Deadlines::after(now_ms, &[idle, timeouts.header, timeouts.write, GOODBYE]);
         let since_ms = self.phase_since_ms.get();
         let blocked_ms = self.write_blocked_since_ms.get();
         if blocked_ms != 0 {
-            if is_over(timeouts.write, blocked_ms) {
+            if next.is_over(timeouts.write, blocked_ms) {
                 self.order(Close::Cut);
             }
-            return;
+            return next.first_ms;
         }
         let idle_since_ms = (self.phase.get() == Phase::Idle).then_some(since_ms);
         if self.streams.sweep(timeouts, now_ms, idle_since_ms) {
-            return self.order(Close::Cut);
+            self.order(Close::Cut);
+            return now_ms;
         }
         match self.phase.get() {
-            Phase::Head if is_over(timeouts.header, since_ms) => self.order(Close::SlowHead),
+            Phase::Head if next.is_over(timeouts.header, since_ms) => self.order(Close::SlowHead),
             // What has just arrived is answered: the client could not know.
-            Phase::Idle if is_over(self.idle_timeout.get().unwrap_or(timeouts.idle), since_ms) => {
-                self.order(Close::WhenIdle);
-            }
+            Phase::Idle if next.is_over(idle, since_ms) => self.order(Close::WhenIdle),
             _ => {}
         }
+        if self.streams.are_quiet() { next.first_ms } else { now_ms }
     }
 
     fn order(&self, close: Close) {
@@ -263,6 +266,31 @@ impl ConnectionState {
         if let Some(waker) = self.waker.borrow().as_ref() {
             waker.wake_by_ref();
         }
+    }
+}
+
+/// What is waited for, and which of it ends first.
+struct Deadlines {
+    now_ms: u64,
+    first_ms: u64,
+}
+
+impl Deadlines {
+    /// Nothing has begun, and what begins now ends after one of these time-outs; zero: never.
+    fn after(now_ms: u64, timeouts: &[Duration]) -> Deadlines {
+        let mut all = Deadlines { now_ms, first_ms: u64::MAX };
+        for timeout in timeouts {
+            all.is_over(*timeout, now_ms);
+        }
+        all
+    }
+
+    /// Whether what began at `since_ms` has had its time.
+    fn is_over(&mut self, timeout: Duration, since_ms: u64) -> bool {
+        if !timeout.is_zero() {
+            self.first_ms = self.first_ms.min(since_ms.saturating_add(timeout.as_millis() as u64));
+        }
+        is_over(timeout, since_ms, self.now_ms)
     }
 }
 
@@ -277,5 +305,24 @@ impl Drop for Busy {
         if left == 0 {
             self.0.enter(Phase::Idle);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_look_is_in_time_for_what_begins_meanwhile() {
+        let [none, second, minute] = [0, 1, 60].map(Duration::from_secs);
+        let mut quiet = Deadlines::after(5_000, &[none, minute, second]);
+        assert_eq!(quiet.first_ms, 6_000);
+        assert!(!quiet.is_over(minute, 4_000));
+        assert_eq!(quiet.first_ms, 6_000);
+        assert!(!quiet.is_over(second, 4_500));
+        assert_eq!(quiet.first_ms, 5_500);
+        assert!(quiet.is_over(second, 4_000));
+        assert_eq!(Deadlines::after(5_000, &[none]).first_ms, u64::MAX);
+        assert!(!Deadlines::after(5_000, &[none]).is_over(none, 0));
     }
 }

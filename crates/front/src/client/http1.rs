@@ -137,19 +137,20 @@ impl From<hyper::Result<()>> for Ended {
     }
 }
 
+/// The last words are boxed: each connection would have room for them, and few have any.
 async fn conclude(ended: &Ended, state: &ConnectionState, stream: impl Socket) {
     match ended {
         Ended::SlowHead => {
-            linger(stream, SLOW_HEAD_ANSWER).await;
+            Box::pin(linger(stream, SLOW_HEAD_ANSWER)).await;
         }
         Ended::Error(error) if error.is_parse() => {
             tracing::debug!(%error, peer = state.ends().peer_text, "a client sent no HTTP");
-            linger(stream, b"").await;
+            Box::pin(linger(stream, b"")).await;
         }
         Ended::Error(error) => {
             tracing::debug!(%error, peer = state.ends().peer_text, "connection error");
         }
-        Ended::Done if state.lingers.get() => linger(stream, b"").await,
+        Ended::Done if state.lingers.get() => Box::pin(linger(stream, b"")).await,
         Ended::Done => {}
     }
 }

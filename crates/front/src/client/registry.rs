@@ -1,18 +1,36 @@
 //! All client connections that are open.
+//!
+//! There may be tens of thousands, nearly all of them idle: what is done again and again, for deadlines and for room, does not
+//! look at all of them each time.
 
 use super::connection::ConnectionState;
 use crate::exchange::shares::Held;
 use crate::shared::Shared;
-use samovar_config::Role;
-use std::cell::{Ref, RefCell};
+use samovar_config::{Role, Timeouts};
+use std::cell::{Cell, Ref, RefCell};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
 use tokio::sync::Notify;
+
+/// One look at all connections finds so many that may be closed to make room, for as many newcomers.
+const IDLERS_MAX: usize = 64;
+/// Where it found none, how long until the next one.
+const BARREN_MS: u64 = 200;
 
 /// The list of open connections.
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
     list: RefCell<Vec<Rc<ConnectionState>>>,
+    /// When each of the list is to look at its deadlines next: small, and read from one end to the other.
+    due_ms: RefCell<Vec<u64>>,
+    /// The time-outs that this is by.
+    by: Cell<[Duration; 3]>,
+    /// Those that were idle for longest when all were looked at last, and since when: the first for longest.
+    idlers: RefCell<VecDeque<(Weak<ConnectionState>, u64)>>,
+    /// When such a look found none; 0: it found some.
+    barren_since_ms: Cell<u64>,
     /// One of them has ended.
     pub(crate) room: Notify,
 }
@@ -26,6 +44,54 @@ impl Connections {
     /// How many connections are open.
     pub(crate) fn count(&self) -> usize {
         self.list.borrow().len()
+    }
+
+    /// Ends connections whose time is over; looks at those alone of which one may be.
+    pub(crate) fn sweep(&self, timeouts: &Timeouts, now_ms: u64) {
+        let by = [timeouts.header, timeouts.idle, timeouts.write];
+        let are_new = self.by.replace(by) != by;
+        let list = self.list.borrow();
+        for (connection, due_ms) in list.iter().zip(self.due_ms.borrow_mut().iter_mut()) {
+            if are_new || now_ms >= *due_ms {
+                *due_ms = connection.sweep(timeouts, now_ms);
+            }
+        }
+    }
+
+    /// The connection that has been idle for longest, and for `age_ms` at least. None is given twice, unless all that may be
+    /// were.
+    pub(crate) fn idlest(&self, age_ms: u64, now_ms: u64) -> Option<Rc<ConnectionState>> {
+        let barren_ms = self.barren_since_ms.get();
+        let mut idlers = self.idlers.borrow_mut();
+        for is_anew in [false, true] {
+            if is_anew {
+                if barren_ms != 0 && now_ms.saturating_sub(barren_ms) < BARREN_MS {
+                    return None;
+                }
+                *idlers = self.look_for_idlers(age_ms, now_ms);
+                self.barren_since_ms.set(if idlers.is_empty() { now_ms.max(1) } else { 0 });
+            }
+            while let Some((idler, since_ms)) = idlers.pop_front() {
+                let idler = idler.upgrade();
+                let still = idler.filter(|c| c.is_idle_for(age_ms, now_ms));
+                if let Some(found) = still.filter(|c| c.phase_since_ms() == since_ms) {
+                    return Some(found);
+                }
+            }
+        }
+        None
+    }
+
+    fn look_for_idlers(&self, age_ms: u64, now_ms: u64) -> VecDeque<(Weak<ConnectionState>, u64)> {
+        let list = self.list.borrow();
+        let idle = list.iter().enumerate().filter(|(_, c)| c.is_idle_for(age_ms, now_ms));
+        let mut found: Vec<(u64, usize)> = idle.map(|(at, c)| (c.phase_since_ms(), at)).collect();
+        if found.len() > IDLERS_MAX {
+            found.select_nth_unstable(IDLERS_MAX);
+            found.truncate(IDLERS_MAX);
+        }
+        found.sort_unstable();
+        found.into_iter().map(|(since_ms, at)| (Rc::downgrade(&list[at]), since_ms)).collect()
     }
 }
 
@@ -49,6 +115,7 @@ impl Registered {
         let mut list = connections.list.borrow_mut();
         state.index.set(list.len());
         list.push(Rc::clone(&state));
+        connections.due_ms.borrow_mut().push(0);
         shared.counters.connections.set(list.len() as u64);
         shared.counters.connections_accepted.add(1);
         if list.len() == 1 {
@@ -64,6 +131,7 @@ impl Drop for Registered {
         let mut list = self.connections.list.borrow_mut();
         let index = self.state.index.get();
         list.swap_remove(index);
+        self.connections.due_ms.borrow_mut().swap_remove(index);
         if let Some(moved) = list.get(index) {
             moved.index.set(index);
         }

@@ -12,6 +12,7 @@ use super::http2;
 use super::proxy_header::{self, ProxyHeader, Unfinished};
 use super::registry::{Registered, hold_place};
 use super::socket::{AnySocket, Prefixed, Socket};
+use crate::exchange::shares::Held;
 use crate::runtime::hostile::Hostile;
 use crate::runtime::waker::remember;
 use crate::tls::{self, client};
@@ -45,6 +46,9 @@ impl Before {
 }
 
 /// Serves one connection to its end; `handler` answers its requests.
+///
+/// What a connection needs for a part of its life alone has a box of its own: most of the time most connections wait for
+/// their next request, and hold what this future holds.
 pub(crate) async fn serve<S, H, B>(
     registered: Registered,
     stream: S,
@@ -72,8 +76,8 @@ pub(crate) async fn serve<S, H, B>(
 /// The same where something comes before the first request.
 async fn serve_guarded<H, B>(
     state: &Rc<ConnectionState>,
-    mut stream: AnySocket,
-    mut ends: Ends,
+    stream: AnySocket,
+    ends: Ends,
     before: Before,
     handler: H,
 ) where
@@ -87,40 +91,65 @@ async fn serve_guarded<H, B>(
         if !may_come {
             return fastcgi::report(state, Hostile::Stranger);
         }
-        return fastcgi::serve(state, stream, handler).await;
+        return Box::pin(fastcgi::serve(state, stream, handler)).await;
     }
+    let Some(Opened { stream, is_http2, held: _held }) =
+        Box::pin(open(state, stream, ends, before)).await
+    else {
+        return;
+    };
+    if is_http2 {
+        return Box::pin(http2::serve(state, stream, handler)).await;
+    }
+    if let After::Http2(stream, said) = Box::pin(http1::serve(state, stream, handler)).await {
+        Box::pin(http2::serve(state, Prefixed::wrap(said, stream), handler)).await;
+    }
+}
+
+/// A connection of which is known who is there and what is spoken.
+struct Opened {
+    stream: AnySocket,
+    is_http2: bool,
+    /// The place of the client that a proxy has named.
+    held: Option<Held>,
+}
+
+/// What comes before the first request. `None`: there will be none.
+async fn open(
+    state: &Rc<ConnectionState>,
+    mut stream: AnySocket,
+    mut ends: Ends,
+    before: Before,
+) -> Option<Opened> {
     state.enter(Phase::Head);
-    let mut _held = None;
+    let mut held = None;
     if before.has_proxy_header {
-        match unless_closed(state, introduce(stream)).await {
-            Some(Ok((introduced, header))) if may_introduce(state, &ends) => {
+        match unless_closed(state, introduce(stream)).await? {
+            Ok((introduced, header)) if may_introduce(state, &ends) => {
                 stream = introduced;
                 ends.believe(&header);
                 let client = ends.peer.filter(|_| header.ends.is_some());
-                let Ok(held) = hold_place(&state.shared, client) else { return };
-                _held = held;
+                held = hold_place(&state.shared, client).ok()?;
             }
-            Some(Ok(_)) => {
-                return tracing::debug!(
-                    peer = ends.peer_text,
-                    "a PROXY header of no trusted proxy"
-                );
+            Ok(_) => {
+                tracing::debug!(peer = ends.peer_text, "a PROXY header of no trusted proxy");
+                return None;
             }
-            Some(Err(error)) => {
-                return tracing::debug!(%error, peer = ends.peer_text, "no PROXY header came");
+            Err(error) => {
+                tracing::debug!(%error, peer = ends.peer_text, "no PROXY header came");
+                return None;
             }
-            None => return,
         }
     }
     let mut is_http2 = false;
     if let Some(session) = before.tls {
         let asks_client = session.asks_client;
-        match unless_closed(state, secure(stream, session)).await {
-            Some(Ok(mut secured)) if tls::is_proof(secured.get_ref().1.alpn_protocol()) => {
+        match unless_closed(state, secure(stream, session)).await? {
+            Ok(mut secured) if tls::is_proof(secured.get_ref().1.alpn_protocol()) => {
                 let _ = unless_closed(state, secured.shutdown()).await;
-                return;
+                return None;
             }
-            Some(Ok(secured)) => {
+            Ok(secured) => {
                 let session = secured.get_ref().1;
                 ends.is_tls = true;
                 is_http2 = tls::is_http2(session.alpn_protocol());
@@ -130,20 +159,15 @@ async fn serve_guarded<H, B>(
                 }
                 stream = Box::new(secured);
             }
-            Some(Err(error)) => {
-                return tracing::debug!(%error, peer = ends.peer_text, "no TLS came");
+            Err(error) => {
+                tracing::debug!(%error, peer = ends.peer_text, "no TLS came");
+                return None;
             }
-            None => return,
         }
     }
     state.enter(Phase::Idle);
     state.meet(ends);
-    if is_http2 {
-        return http2::serve(state, stream, handler).await;
-    }
-    if let After::Http2(stream, said) = http1::serve(state, stream, handler).await {
-        http2::serve(state, Prefixed::wrap(said, stream), handler).await;
-    }
+    Some(Opened { stream, is_http2, held })
 }
 
 /// The handshake. An authority that looks for a proof says so in its first word, and gets what others do not.

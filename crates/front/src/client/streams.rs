@@ -13,7 +13,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 /// How long a client has to leave when it is told to.
-const GOODBYE: Duration = Duration::from_secs(2);
+pub(super) const GOODBYE: Duration = Duration::from_secs(2);
 /// And to take the last bytes of its answers.
 const TAKE: Duration = Duration::from_secs(5);
 
@@ -76,6 +76,13 @@ impl Streams {
         self.current.replace(Some(Rc::clone(stream)));
         let _leave = Leave(self);
         act()
+    }
+
+    /// Whether nothing goes on that [`Self::sweep`] might end.
+    pub(super) fn are_quiet(&self) -> bool {
+        self.open.borrow().is_empty()
+            && self.head_since_ms.get() == 0
+            && self.closing_since_ms.get() == 0
     }
 
     /// Ends streams whose clients take nothing; true: the connection is to be cut.

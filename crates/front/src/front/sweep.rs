@@ -102,9 +102,7 @@ fn sweep_once(shared: &Shared, connections: &Connections) {
     let setup = shared.setup();
     all(shared).for_each(sweep_pool);
     shared.recorder.flush();
-    for connection in connections.all().iter() {
-        connection.sweep(&setup.settings.timeouts, now_ms);
-    }
+    connections.sweep(&setup.settings.timeouts, now_ms);
 }
 
 /// The pools; `shared` is the default one.

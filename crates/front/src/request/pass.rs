@@ -9,14 +9,16 @@ use crate::answer::body::AnswerBody;
 use crate::answer::error_page::Failure;
 use crate::answer::worker::read_lines;
 use crate::exchange::BodyFailure;
+use crate::log::RequestLogEntry;
 use crate::route::locations::Pass;
 use crate::route::site::Script;
 use crate::route::target::Target;
 use crate::runtime::trouble::Trouble;
-use crate::upstream::{self, Answering, Broken, Head, Terms};
+use crate::upstream::{self, Answering, Broken, Head, Link, NoLink, Terms};
 use bytes::BytesMut;
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode, header};
+use samovar_config::Upstream;
 use samovar_ring::request::{FLAG_FASTCGI, FLAG_HTTPS, RequestHead, decode, decode_variables};
 use std::borrow::Cow;
 use std::future::poll_fn;
@@ -39,6 +41,7 @@ pub(super) async fn run(
     script: &Script,
     pass: &Pass,
     upload: Upload,
+    entry: &mut RequestLogEntry,
 ) -> Result<Response<AnswerBody>, Failure> {
     let shared = context.shared();
     let request = ScriptRequest { context: *context, parts, script };
@@ -49,24 +52,21 @@ pub(super) async fn run(
     let mut upload = Some(upload);
     for attempt in 1..=ATTEMPTS_MAX {
         let may_be_kept = may_run_twice && attempt == 1;
-        let settings = &context.setup.settings.fastcgi;
-        let link = shared.upstreams.connect(&pass.upstream, settings, may_be_kept).await;
-        let link = link.map_err(|(trouble, error)| {
-            let error = error.map(|error| error.to_string());
-            report(&request, pass, trouble, error.as_deref())
-        })?;
+        let link = connect(&request, pass, may_be_kept).await?;
+        let upstream = &pass.upstreams[link.at];
+        entry.passes(upstream);
         let begun = params(&request, pass, &encoded, link.keeps()).ok_or(Failure::HeadTooLarge)?;
         let pieces = Pieces::new(shared, upload.take().unwrap_or(Upload::None));
-        let answering = upstream::talk(link, begun, pieces, terms(&request, pass));
+        let answering = upstream::talk(link, begun, pieces, terms(&request, upstream));
         match poll_fn(|cx| answering.poll_head(cx)).await {
             Ok(Head(lines)) => {
                 let is_head = parts.method == Method::HEAD;
                 let response = respond(&request, answering, &lines, is_head);
-                return response.ok_or_else(|| report(&request, pass, Trouble::Garbage, None));
+                return response.ok_or_else(|| failed(&request, upstream, Trouble::Garbage));
             }
             Err(Broken::Stale) if attempt < ATTEMPTS_MAX => {}
-            Err(Broken::Stale) => return Err(report(&request, pass, Trouble::Closed, None)),
-            Err(Broken::Trouble(trouble)) => return Err(report(&request, pass, trouble, None)),
+            Err(Broken::Stale) => return Err(failed(&request, upstream, Trouble::Closed)),
+            Err(Broken::Trouble(trouble)) => return Err(failed(&request, upstream, trouble)),
             Err(Broken::Body(BodyFailure::TooLarge)) => return Err(Failure::BodyTooLarge),
             Err(Broken::Body(BodyFailure::Timeout)) => return Err(Failure::BodyTimeout),
             Err(Broken::Body(BodyFailure::Incomplete)) => return Err(Failure::BadBody),
@@ -75,11 +75,40 @@ pub(super) async fn run(
     Err(Failure::Internal)
 }
 
+/// A connection to one of those who may run it: whoever cannot be reached has got nothing of the request, and the next one
+/// is tried.
+async fn connect(
+    request: &ScriptRequest<'_>,
+    pass: &Pass,
+    may_be_kept: bool,
+) -> Result<Link, Failure> {
+    let settings = &request.context.setup.settings.fastcgi;
+    let upstreams = &request.shared().upstreams;
+    let mut tried: Vec<usize> = Vec::new();
+    loop {
+        let found = upstreams.connect(&pass.upstreams, &tried, settings, may_be_kept).await;
+        let NoLink { trouble, at, error } = match found {
+            Ok(link) => return Ok(link),
+            Err(none) => none,
+        };
+        let error = error.map(|error| error.to_string());
+        let Some(at) = at else {
+            return Err(report(request, &pass.addresses(), trouble, error.as_deref()));
+        };
+        let who = pass.upstreams[at].to_string();
+        let failure = report(request, &who, trouble, error.as_deref());
+        tried.push(at);
+        if tried.len() >= pass.upstreams.len() {
+            return Err(failure);
+        }
+    }
+}
+
 fn is_safe(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-fn terms(request: &ScriptRequest<'_>, pass: &Pass) -> Terms {
+fn terms(request: &ScriptRequest<'_>, upstream: &Upstream) -> Terms {
     let settings = &request.context.setup.settings;
     let (timeouts, path) = (&settings.timeouts, request.script.terms.time);
     let waiting = settings.limits.answer_memory_bytes_max;
@@ -88,15 +117,19 @@ fn terms(request: &ScriptRequest<'_>, pass: &Pass) -> Terms {
         whole: path.unwrap_or(timeouts.request),
         after: timeouts.after,
         waiting_bytes_max: usize::try_from(waiting).unwrap_or(usize::MAX).max(1),
-        upstream: pass.upstream.clone(),
+        upstream: upstream.clone(),
         request_id: request.context.id.to_str().unwrap_or_default().to_owned(),
     }
 }
 
-/// Counts what was wrong, and says so in the log.
+fn failed(request: &ScriptRequest<'_>, upstream: &Upstream, trouble: Trouble) -> Failure {
+    report(request, &upstream.to_string(), trouble, None)
+}
+
+/// Counts what was wrong, and says so in the log. `upstream`: whose fault it was.
 fn report(
     request: &ScriptRequest<'_>,
-    pass: &Pass,
+    upstream: &str,
     trouble: Trouble,
     error: Option<&str>,
 ) -> Failure {
@@ -105,7 +138,7 @@ fn report(
     if let Some(suppressed) = shared.warnings.pass[trouble as usize].pass() {
         let (what, hint) = trouble.words();
         tracing::warn!(
-            upstream = %pass.upstream,
+            %upstream,
             uri = %Target::of(request.parts).whole.escape_ascii(),
             request_id = request.context.id.to_str().unwrap_or_default(),
             error,

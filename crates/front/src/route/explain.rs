@@ -75,7 +75,7 @@ fn said(site: &Site, host: &[u8], path: &[u8]) -> Vec<(usize, String)> {
         let root = root.unwrap_or_default();
         rules.push((
             pass.line,
-            format!("its scripts are run by the php-fpm at {}{root}", pass.upstream),
+            format!("its scripts are run by the php-fpm at {}{root}", pass.addresses()),
         ));
     }
     rules
@@ -91,7 +91,8 @@ fn words(route: &Route) -> (Option<u16>, String) {
                 b"" => String::new(),
                 info => format!(", with PATH_INFO {}", text(info)),
             };
-            let by = pass.as_ref().map(|pass| format!(", run by the php-fpm at {}", pass.upstream));
+            let by =
+                pass.as_ref().map(|pass| format!(", run by the php-fpm at {}", pass.addresses()));
             let by = by.unwrap_or_default();
             return (None, format!("the script {}{app}{info}{by}", text(filename)));
         }

@@ -46,9 +46,18 @@ struct Table {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pass {
     pub(crate) line: usize,
-    pub(crate) upstream: Upstream,
+    /// One or more, each once.
+    pub(crate) upstreams: Vec<Upstream>,
     /// Where the folder of the scripts lies there.
     pub(crate) root: Option<PathBuf>,
+}
+
+impl Pass {
+    /// Their addresses in words.
+    pub(crate) fn addresses(&self) -> String {
+        let all: Vec<String> = self.upstreams.iter().map(Upstream::to_string).collect();
+        all.join(" or ")
+    }
 }
 
 /// All tables, in the order of the file.
@@ -205,8 +214,9 @@ impl Locations {
 }
 
 fn pass_of(location: &Location) -> Option<Pass> {
-    let upstream = location.fastcgi_pass.clone()?;
-    Some(Pass { line: location.line, upstream, root: location.fastcgi_root.clone() })
+    let upstreams = location.fastcgi_pass.clone();
+    let root = location.fastcgi_root.clone();
+    (!upstreams.is_empty()).then_some(Pass { line: location.line, upstreams, root })
 }
 
 impl Table {

@@ -56,6 +56,7 @@ pub(crate) struct Counters {
     /// Requests that went to the php-fpm of a location.
     pub(crate) passes: Count,
     pub(crate) passes_open: Count,
+    pub(crate) passes_queued: Count,
     pub(crate) pass_troubles: [Count; Trouble::ALL.len()],
 }
 
@@ -110,6 +111,8 @@ pub struct CountersSnapshot {
     pub fastcgi_passes_total: u64,
     /// Connections to one that are in use.
     pub fastcgi_passes_open: u64,
+    /// Requests that wait for such a connection.
+    pub fastcgi_passes_queued: u64,
     /// Requests that such a php-fpm did not answer, or not to the end: in the order of [`Trouble::ALL`].
     pub fastcgi_pass_trouble_totals: [u64; Trouble::ALL.len()],
     /// Access log lines that were lost: the disk was slower than the clients, or full, or nobody read.
@@ -140,6 +143,7 @@ impl CountersSnapshot {
             overrun_kills_total: self.overrun_kills_total + other.overrun_kills_total,
             fastcgi_passes_total: self.fastcgi_passes_total + other.fastcgi_passes_total,
             fastcgi_passes_open: self.fastcgi_passes_open + other.fastcgi_passes_open,
+            fastcgi_passes_queued: self.fastcgi_passes_queued + other.fastcgi_passes_queued,
             fastcgi_pass_trouble_totals: std::array::from_fn(|at| {
                 self.fastcgi_pass_trouble_totals[at] + other.fastcgi_pass_trouble_totals[at]
             }),
@@ -175,6 +179,7 @@ impl Counters {
             fastcgi_refused_totals: self.fastcgi_refused.each_ref().map(Count::get),
             fastcgi_passes_total: self.passes.get(),
             fastcgi_passes_open: self.passes_open.get(),
+            fastcgi_passes_queued: self.passes_queued.get(),
             fastcgi_pass_trouble_totals: self.pass_troubles.each_ref().map(Count::get),
             log_lines_lost_total: log_lines_lost,
         }

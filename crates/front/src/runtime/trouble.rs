@@ -3,8 +3,10 @@
 /// What was wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// All connections to it are in use.
+    /// All connections to it are in use, or too many requests wait for one.
     Full,
+    /// Its name stands for no address.
+    Unresolved,
     /// There is nobody at its address, or nobody who may be asked.
     Unreachable,
     /// It took no connection in time.
@@ -25,8 +27,9 @@ pub enum Trouble {
 
 impl Trouble {
     /// All there are, in the order of their numbers.
-    pub const ALL: [Trouble; 9] = [
+    pub const ALL: [Trouble; 10] = [
         Trouble::Full,
+        Trouble::Unresolved,
         Trouble::Unreachable,
         Trouble::Unaccepted,
         Trouble::Quiet,
@@ -41,6 +44,7 @@ impl Trouble {
     pub fn name(self) -> &'static str {
         match self {
             Trouble::Full => "full",
+            Trouble::Unresolved => "unresolved",
             Trouble::Unreachable => "unreachable",
             Trouble::Unaccepted => "unaccepted",
             Trouble::Quiet => "quiet",
@@ -56,8 +60,12 @@ impl Trouble {
     pub(crate) fn words(self) -> (&'static str, &'static str) {
         match self {
             Trouble::Full => (
-                "all of fastcgi.connections_max are in use",
-                "find its slow requests, or allow more than it has processes for",
+                "all of fastcgi.connections_max are in use, and no more may wait, or not for so long",
+                "find its slow requests, allow more than it has processes for, or name several in fastcgi_pass",
+            ),
+            Trouble::Unresolved => (
+                "its name stands for no address",
+                "does `getent ahosts` find it on this machine? An address in fastcgi_pass needs nobody to ask",
             ),
             Trouble::Unreachable => (
                 "it cannot be reached",

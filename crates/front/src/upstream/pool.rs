@@ -1,8 +1,13 @@
 //! submit: the connections to each php-fpm. So many at most, of which some are kept for the next request.
 //!
+//! Of several that may run a request `choose` says which. Who comes when all have as many as they may waits, behind those who
+//! came before; so many requests may, and no more.
+//!
 //! A kept connection has a process of php-fpm to itself, so none is kept for long. What php-fpm has closed meanwhile is
 //! seen before it is used again, mostly; only requests that may be run twice go over one.
 
+use super::choose::{Candidate, choose};
+use super::names::Names;
 use crate::runtime::counters::Counters;
 use crate::runtime::throttle::Throttle;
 use crate::runtime::trouble::Trouble;
@@ -10,11 +15,14 @@ use samovar_config::{FastCgi, Upstream};
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Debug;
+use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
@@ -22,6 +30,10 @@ use tokio::sync::Notify;
 
 /// How long a connection is kept.
 const KEPT_FOR: Duration = Duration::from_secs(5);
+/// How long one that could not be reached is passed over where there are others.
+const PASSED_OVER_FOR: Duration = Duration::from_secs(5);
+/// How long it is remembered that it could not.
+const REMEMBERED_FOR: Duration = Duration::from_mins(1);
 /// How long to wait before a socket whose queue is full is asked again: the kernel says nothing when there is room.
 const AGAIN_AFTER: Duration = Duration::from_millis(10);
 
@@ -34,10 +46,23 @@ impl Wire for UnixStream {}
 pub(super) type AnyWire = Box<dyn Wire>;
 
 /// All of them, by their addresses.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Upstreams {
     pools: RefCell<HashMap<Upstream, Rc<Pool>>>,
+    names: Rc<Names>,
+    /// Requests that wait for a place.
+    queued: Cell<usize>,
+    turn: Cell<usize>,
     counters: Arc<Counters>,
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(crate) struct NoLink {
+    pub(crate) trouble: Trouble,
+    /// Who could not be reached, by its place among those who might be; `None`: none of them had room.
+    pub(crate) at: Option<usize>,
+    pub(crate) error: Option<io::Error>,
 }
 
 /// The connections to one php-fpm.
@@ -46,10 +71,18 @@ struct Pool {
     /// Those in use, and those that are being made.
     used: Cell<usize>,
     kept: RefCell<VecDeque<(AnyWire, Instant)>>,
+    /// A place has become free.
     freed: Notify,
+    /// Who waits for one.
+    waiting: Cell<usize>,
+    /// It could not be reached: until when it is passed over.
+    down_until: Cell<Option<Instant>>,
     counters: Arc<Counters>,
     broken: Throttle,
 }
+
+/// One that a request may go to, and its place among all that the location names.
+type Untried = (usize, Rc<Pool>);
 
 /// Where is told what became of a request.
 #[derive(Debug)]
@@ -75,6 +108,8 @@ impl News {
 #[derive(Debug)]
 pub(crate) struct Link {
     pool: Rc<Pool>,
+    /// Whose it is, by its place among those who might have been asked.
+    pub(crate) at: usize,
     pub(super) wire: Option<AnyWire>,
     /// It was used before.
     pub(super) is_kept: bool,
@@ -82,24 +117,41 @@ pub(crate) struct Link {
 }
 
 impl Upstreams {
-    pub(crate) fn new(counters: Arc<Counters>) -> Upstreams {
-        Upstreams { pools: RefCell::default(), counters }
+    pub(crate) fn new(counters: Arc<Counters>, names: Rc<Names>) -> Upstreams {
+        let (queued, turn) = (Cell::new(0), Cell::new(0));
+        Upstreams { pools: RefCell::default(), names, queued, turn, counters }
     }
 
-    /// A connection to `upstream`, in time. `may_be_kept`: one that was used before will do.
+    /// The same names for another pool of workers.
+    pub(crate) fn names(&self) -> Rc<Names> {
+        Rc::clone(&self.names)
+    }
+
+    /// A connection to one of `among`, but for those that `tried` names, in time. `may_be_kept`: one that was used before will do.
     pub(crate) async fn connect(
         &self,
-        upstream: &Upstream,
+        among: &[Upstream],
+        tried: &[usize],
         settings: &FastCgi,
         may_be_kept: bool,
-    ) -> Result<Link, (Trouble, Option<io::Error>)> {
-        let pool = self.pool(upstream);
+    ) -> Result<Link, NoLink> {
+        let untried = among.iter().enumerate().filter(|(at, _)| !tried.contains(at));
+        let pools: Vec<_> = untried.map(|(at, upstream)| (at, self.pool(upstream))).collect();
         let deadline = tokio::time::Instant::now() + settings.connect_timeout;
-        let place = Rc::clone(&pool).place(settings.connections_max);
-        let place = tokio::time::timeout_at(deadline, place).await;
-        place.map_err(|_| (Trouble::Full, None))?;
-        let kept_max = settings.kept_max;
-        let mut link = Link { pool, wire: None, is_kept: false, kept_max };
+        let max = settings.connections_max;
+        let chosen = match self.choose(&pools, max, true) {
+            Some(chosen) => chosen,
+            None if self.queued.get() >= settings.queue_max => return Err(full()),
+            None => {
+                let _waiting = Waiting::new(self, &pools);
+                let place = tokio::time::timeout_at(deadline, self.place(&pools, max));
+                place.await.map_err(|_| full())?
+            }
+        };
+        let (at, pool) = &pools[chosen];
+        let at = *at;
+        let mut link = Link::take(pool, at, settings.kept_max);
+        tell_others(&pools, max);
         if may_be_kept && let Some(wire) = link.pool.take_kept() {
             link.wire = Some(wire);
             link.is_kept = true;
@@ -107,12 +159,88 @@ impl Upstreams {
         }
         // php-fpm may have no process left for another one.
         drop(link.pool.kept.borrow_mut().pop_front());
-        match tokio::time::timeout_at(deadline, open(upstream)).await {
-            Ok(Ok(wire)) => link.wire = Some(wire),
-            Ok(Err(error)) => return Err((Trouble::Unreachable, Some(error))),
-            Err(_) => return Err((Trouble::Unaccepted, None)),
+        link.pool.is_tried();
+        let opened = tokio::time::timeout_at(deadline, self.open(&among[at], settings)).await;
+        let (trouble, error) = match opened {
+            Ok(Ok(wire)) => {
+                link.pool.was_reached(&among[at]);
+                link.wire = Some(wire);
+                return Ok(link);
+            }
+            Ok(Err((trouble, error))) => (trouble, Some(error)),
+            Err(_) => (Trouble::Unaccepted, None),
+        };
+        link.pool.down_until.set(Some(Instant::now() + PASSED_OVER_FOR));
+        Err(NoLink { trouble, at: Some(at), error })
+    }
+
+    /// Waits until one of them has a place.
+    async fn place(&self, pools: &[Untried], max: usize) -> usize {
+        loop {
+            let now = Instant::now();
+            let are_down = pools.iter().all(|(_, pool)| pool.is_down(now));
+            // Whoever waits for another one alone has more use of what becomes free there.
+            let asked = pools.iter().filter(|(_, pool)| are_down || !pool.is_down(now));
+            let mut freed: Vec<_> =
+                asked.map(|(_, pool)| Box::pin(pool.freed.notified())).collect();
+            let free = poll_fn(|cx| {
+                let is_free = freed.iter_mut().any(|freed| freed.as_mut().poll(cx).is_ready());
+                if is_free { Poll::Ready(()) } else { Poll::Pending }
+            });
+            let until = pools.iter().filter_map(|(_, pool)| pool.down_until.get());
+            match until.filter(|until| now < *until).min() {
+                // Then it may be tried again.
+                Some(until) => drop(tokio::time::timeout_at(until.into(), free).await),
+                None => free.await,
+            }
+            if let Some(chosen) = self.choose(pools, max, false) {
+                return chosen;
+            }
+            tell_others(pools, max);
         }
-        Ok(link)
+    }
+
+    /// Who is asked now. `is_new`: who waits already goes first.
+    fn choose(&self, pools: &[Untried], max: usize, is_new: bool) -> Option<usize> {
+        let now = Instant::now();
+        let candidate = |(_, pool): &Untried| Candidate {
+            used: pool.used.get(),
+            has_room: pool.used.get() < max && !(is_new && pool.waiting.get() > 0),
+            is_down: pool.is_down(now),
+        };
+        let candidates: Vec<Candidate> = pools.iter().map(candidate).collect();
+        let turn = self.turn.get();
+        self.turn.set(turn.wrapping_add(1));
+        choose(&candidates, turn)
+    }
+
+    async fn open(
+        &self,
+        upstream: &Upstream,
+        settings: &FastCgi,
+    ) -> Result<AnyWire, (Trouble, io::Error)> {
+        let unreachable = |error| (Trouble::Unreachable, error);
+        match upstream {
+            Upstream::Tcp(address) => open_tcp(*address).await.map_err(unreachable),
+            Upstream::Unix(path) => open_unix(path).await.map_err(unreachable),
+            Upstream::Name(name, port) => {
+                let addresses = self.names.addresses(name, *port).await;
+                let addresses = addresses.map_err(|error| (Trouble::Unresolved, error))?;
+                // One that says nothing leaves time for the others.
+                let each = settings.connect_timeout / u32::try_from(addresses.len()).unwrap_or(1);
+                let mut last = io::Error::from(io::ErrorKind::NotFound);
+                for address in addresses {
+                    match tokio::time::timeout(each, open_tcp(address)).await {
+                        Ok(Ok(wire)) => return Ok(wire),
+                        Ok(Err(error)) => last = error,
+                        Err(_) => last = io::ErrorKind::TimedOut.into(),
+                    }
+                }
+                let is_silent = last.kind() == io::ErrorKind::TimedOut;
+                let trouble = if is_silent { Trouble::Unaccepted } else { Trouble::Unreachable };
+                Err((trouble, last))
+            }
+        }
     }
 
     /// Closes what was kept for too long; whether something is kept still.
@@ -122,7 +250,12 @@ impl Upstreams {
             pool.forget_old();
         }
         // An address that a reload has taken out is forgotten.
-        pools.retain(|_, pool| Rc::strong_count(pool) > 1 || !pool.kept.borrow().is_empty());
+        let now = Instant::now();
+        pools.retain(|_, pool| {
+            let until = pool.down_until.get();
+            let was_down = until.is_some_and(|until| now < until + REMEMBERED_FOR);
+            Rc::strong_count(pool) > 1 || was_down || !pool.kept.borrow().is_empty()
+        });
         pools.values().any(|pool| !pool.kept.borrow().is_empty())
     }
 
@@ -138,13 +271,21 @@ impl Upstreams {
 }
 
 impl Pool {
-    /// Waits for a place, and takes it.
-    async fn place(self: Rc<Pool>, max: usize) {
-        while self.used.get() >= max {
-            self.freed.notified().await;
+    fn is_down(&self, now: Instant) -> bool {
+        self.down_until.get().is_some_and(|until| now < until)
+    }
+
+    /// One request tries one that was down; the others pass it over until that is known.
+    fn is_tried(&self) {
+        if self.down_until.get().is_some() {
+            self.down_until.set(Some(Instant::now() + PASSED_OVER_FOR));
         }
-        self.used.set(self.used.get() + 1);
-        self.counters.passes_open.add(1);
+    }
+
+    fn was_reached(&self, upstream: &Upstream) {
+        if self.down_until.take().is_some() {
+            tracing::info!(%upstream, "a php-fpm that could not be reached takes requests again");
+        }
     }
 
     fn forget_old(&self) {
@@ -166,6 +307,12 @@ impl Pool {
 }
 
 impl Link {
+    fn take(pool: &Rc<Pool>, at: usize, kept_max: usize) -> Link {
+        pool.used.set(pool.used.get() + 1);
+        pool.counters.passes_open.add(1);
+        Link { pool: Rc::clone(pool), at, wire: None, is_kept: false, kept_max }
+    }
+
     /// Its request is answered, and nothing is left in it.
     pub(super) fn keep(&mut self, wire: AnyWire) {
         let mut kept = self.pool.kept.borrow_mut();
@@ -199,22 +346,61 @@ fn is_quiet(wire: &mut AnyWire) -> bool {
     Pin::new(wire).poll_read(&mut cx, &mut ReadBuf::new(&mut byte)).is_pending()
 }
 
-async fn open(upstream: &Upstream) -> io::Result<AnyWire> {
-    match upstream {
-        Upstream::Tcp(address) => {
-            let stream = TcpStream::connect(address).await?;
-            // A request is written in few pieces, each of which has to go out.
-            stream.set_nodelay(true)?;
-            Ok(Box::new(stream))
+fn full() -> NoLink {
+    NoLink { trouble: Trouble::Full, at: None, error: None }
+}
+
+/// A waiting request that was told of several free places takes one of them.
+fn tell_others(pools: &[Untried], max: usize) {
+    for (_, pool) in pools {
+        if pool.used.get() < max && pool.waiting.get() > 0 {
+            pool.freed.notify_one();
         }
-        Upstream::Unix(path) => loop {
-            match UnixStream::connect(path).await {
-                Ok(stream) => return Ok(Box::new(stream)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    tokio::time::sleep(AGAIN_AFTER).await;
-                }
-                Err(error) => return Err(error),
+    }
+}
+
+/// A request that waits for a place, until this is dropped.
+struct Waiting<'a> {
+    upstreams: &'a Upstreams,
+    pools: &'a [Untried],
+}
+
+impl<'a> Waiting<'a> {
+    fn new(upstreams: &'a Upstreams, pools: &'a [Untried]) -> Waiting<'a> {
+        upstreams.queued.set(upstreams.queued.get() + 1);
+        upstreams.counters.passes_queued.add(1);
+        for (_, pool) in pools {
+            pool.waiting.set(pool.waiting.get() + 1);
+        }
+        Waiting { upstreams, pools }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.upstreams.queued.set(self.upstreams.queued.get() - 1);
+        self.upstreams.counters.passes_queued.sub(1);
+        for (_, pool) in self.pools {
+            pool.waiting.set(pool.waiting.get() - 1);
+        }
+    }
+}
+
+async fn open_tcp(address: SocketAddr) -> io::Result<AnyWire> {
+    let stream = TcpStream::connect(address).await?;
+    // A request is written in few pieces, each of which has to go out.
+    stream.set_nodelay(true)?;
+    Ok(Box::new(stream))
+}
+
+async fn open_unix(path: &Path) -> io::Result<AnyWire> {
+    loop {
+        match UnixStream::connect(path).await {
+            Ok(stream) => return Ok(Box::new(stream)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                tokio::time::sleep(AGAIN_AFTER).await;
             }
-        },
+            Err(error) => return Err(error),
+        }
     }
 }

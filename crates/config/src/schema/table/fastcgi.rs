@@ -88,8 +88,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::Timeout { zero: None, field: |settings| &mut settings.fastcgi.connect_timeout },
         default: Preset::Text("5s"),
         doc: "Most time until the php-fpm of a location takes a connection, beyond: 504",
-        long: "The wait for one of fastcgi.connections_max, beyond which it is 503, counts likewise. What holds for its \
-               answer are timeouts.answer, timeouts.request and timeouts.path.",
+        long: "The wait for one of fastcgi.connections_max, beyond which it is 503, counts likewise. Of several that a location \
+               names, the next one is tried, for as long again. What holds for its answer are timeouts.answer, \
+               timeouts.request and timeouts.path.",
         ..PLAIN
     },
     Setting {
@@ -99,6 +100,16 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: count(1, 65_536, |settings| &mut settings.fastcgi.connections_max),
         default: Preset::Text("64"),
         doc: "Most connections to the php-fpm of a location at the same time; further requests wait",
+        long: "Of several that a location names, to each of them.",
+        ..PLAIN
+    },
+    Setting {
+        key: "fastcgi.queue_max",
+        flag: "fastcgi-queue-max",
+        value: "N",
+        kind: count(0, 65_536, |settings| &mut settings.fastcgi.queue_max),
+        default: Preset::Text("512"),
+        doc: "Most requests of all locations that wait for such a connection, beyond: 503 at once",
         ..PLAIN
     },
     Setting {

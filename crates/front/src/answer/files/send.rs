@@ -145,6 +145,10 @@ fn whole(
     };
     let mut response = Response::new(body);
     response.headers_mut().insert(header::CONTENT_TYPE, kind.clone());
+    if size == 0 {
+        // hyper says it by HTTP/1.1 alone.
+        response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(0));
+    }
     Ok(response)
 }
 

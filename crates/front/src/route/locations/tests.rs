@@ -352,7 +352,7 @@ fn explained() {
 
 #[test]
 fn scripts_have_the_runner_of_the_first_table_that_names_one() {
-    let by = |port: u16| Some(Upstream::Tcp(([127, 0, 0, 1], port).into()));
+    let by = |port: u16| vec![Upstream::Tcp(([127, 0, 0, 1], port).into())];
     let site = site(vec![
         Location { index: Some(vec!["none.php".to_owned()]), ..on(&["/docs/*"]) },
         Location { fastcgi_pass: by(1), ..on(&["/uploads/dir/*"]) },
@@ -373,9 +373,9 @@ fn scripts_have_the_runner_of_the_first_table_that_names_one() {
         else {
             panic!("{path}: a script");
         };
-        let found = script.pass.as_ref().map(|pass| match &pass.upstream {
-            Upstream::Tcp(address) => address.port(),
-            Upstream::Unix(path) => panic!("{path:?}"),
+        let found = script.pass.as_ref().map(|pass| match &pass.upstreams[..] {
+            [Upstream::Tcp(address)] => address.port(),
+            others => panic!("{others:?}"),
         });
         assert_eq!(found, expected, "{host}{path}");
     }

@@ -1,0 +1,67 @@
+#!/usr/bin/python3
+"""Behind nginx, in php-fpm's place: what does a page cost by FastCGI?
+
+  bench/scenarios/fastcgi.py [--rounds 7] [--workloads symfony,hello] [--output DIR]
+
+The same nginx in front of php-fpm, and of Samovar below a checkpoint and with whole scripts; with a connection for each
+request, as php-fpm has it, and with connections that are kept. CPU is that of all processes, nginx's among them.
+"""
+
+import dataclasses
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from suite import nginx, report, scenario, servers  # noqa: E402: the suite is beside this folder
+
+WORKLOADS = ("symfony", "hello")
+COLUMNS = ["server", "CPU µs/request (min–max)", "CPU × php-fpm", "requests/s", "p50 ms", "p99 ms", "p99 × php-fpm", "errors"]
+KEPT_CONNECTIONS = 16
+
+
+def main():
+    scenario.run_on_workloads("fastcgi", __doc__, WORKLOADS, measure_all, table)
+
+
+def measure_all(lab, results):
+    kinds = [scenario.php_fpm(), behind("checkpoint", "nginx + Samovar, checkpoint", "checkpoint"),
+             behind("kept", "the same, connections kept", "checkpoint", KEPT_CONNECTIONS),
+             behind("script", "nginx + Samovar, script", "fpm")]
+    for name in lab.asked.workloads.split(","):
+        lab.contest(scenario.workload(scenario.APPS / name), [kind for kind in kinds if kind], results)
+
+
+def behind(key, title, entry, kept_connections=0):
+    """Samovar at the socket that nginx's configuration for php-fpm names."""
+    def launch(site):
+        made = servers.samovar_launch(site)
+        program = ["fcgi-unix:" + str(site.var / "fpm.sock") if part == f"127.0.0.1:{site.port}" else part
+                   for part in made.commands[0]]
+        config = site.var / "nginx.conf"
+        files = {**made.files, config: nginx.nginx_text(site.var, site.port, site.entry, kept_connections)}
+        commands = (tuple(program), ("nginx", "-p", site.var, "-c", config, "-e", "stderr"))
+        return dataclasses.replace(made, commands=commands, files=files, sockets=(site.var / "fpm.sock",))
+    return servers.Kind(key, title, entry, "samovar", "make build", "here", launch)
+
+
+def table(raw):
+    return "\n\n".join(scenario.sections(raw, "By FastCGI behind nginx", workload_table))
+
+
+def workload_table(record):
+    base = record["servers"].get("php-fpm")
+    return report.table(COLUMNS, [line(record, key, server, base) for key, server in record["servers"].items()])
+
+
+def line(record, key, server, base):
+    found = scenario.measured(record, key)
+    if found is None:
+        return [server["title"], scenario.error_of(server), *[""] * 6]
+    ratios = [scenario.times(server, base, name) if base else "" for name in ("cpu_us", "p99")]
+    return [server["title"], report.with_spread(found["cpu_us"]), ratios[0], scenario.rate(found),
+            *scenario.latencies(found), ratios[1], scenario.faults(found)]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+//! What operators see of certificates that are fetched: how long they last, and what came to nothing.
+
+use samovar_insight::export::exposition::{Exposition, Kind};
+use samovar_wire::CertificateStatus;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const SECONDS_A_DAY: f64 = 86_400.0;
+
+/// A sample for each name, where there is something to say.
+pub(super) fn metrics(certificates: &[CertificateStatus], page: &mut Exposition) {
+    if certificates.is_empty() {
+        return;
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    family(
+        page,
+        certificates,
+        "samovar_certificate_days",
+        "Days until the name's certificate ends; below zero: it has ended.",
+        |one| one.valid_until.map(|until| (seconds(until) - now) / SECONDS_A_DAY),
+    );
+    family(
+        page,
+        certificates,
+        "samovar_certificate_failures",
+        "Attempts in a row to fetch one that came to nothing.",
+        |one| Some(f64::from(one.failures)),
+    );
+    family(
+        page,
+        certificates,
+        "samovar_certificate_failed_timestamp_seconds",
+        "When such an attempt came to nothing last.",
+        |one| one.failed_at.map(seconds),
+    );
+}
+
+fn family(
+    page: &mut Exposition,
+    certificates: &[CertificateStatus],
+    name: &'static str,
+    help: &'static str,
+    value: impl Fn(&CertificateStatus) -> Option<f64>,
+) {
+    page.family(name, Kind::Gauge, help);
+    for one in certificates {
+        if let Some(value) = value(one) {
+            page.sample(&[("domain", &one.domain)], value);
+        }
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // No date is 2^52 seconds away.
+fn seconds(at: u64) -> f64 {
+    at as f64
+}

@@ -1,0 +1,52 @@
+//! A private HAProxy that clients ask by HTTP/1.1 and that asks a server by HTTP/2 over TLS.
+
+use crate::process::end;
+use crate::wait::eventually;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+
+/// It ends with this.
+#[derive(Debug)]
+pub struct Haproxy {
+    child: Child,
+    address: SocketAddr,
+    _folder: TempDir,
+}
+
+impl Haproxy {
+    /// In front of whoever speaks TLS at `secure`, with connections that are kept.
+    pub fn before(secure: SocketAddr) -> Haproxy {
+        let folder = TempDir::with_prefix("samovar-haproxy-").expect("a temporary folder");
+        let address =
+            TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port");
+        let text = format!(
+            "defaults\n mode http\n timeout connect 20s\n timeout client 60s\n timeout server 60s\n\
+             frontend f\n bind {address}\n default_backend b\n\
+             backend b\n http-reuse always\n server s {secure} ssl verify none alpn h2\n"
+        );
+        let config = folder.path().join("haproxy.cfg");
+        std::fs::write(&config, text).expect("our own folder");
+        let mut command = Command::new("/usr/sbin/haproxy");
+        command.args(["-db", "-f"]).arg(config).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().expect("haproxy is installed");
+        let mut proxy = Haproxy { child, address, _folder: folder };
+        eventually("HAProxy's port", || {
+            let ended = proxy.child.try_wait().expect("our child");
+            assert!(ended.is_none(), "haproxy has ended");
+            TcpStream::connect(address).ok()
+        });
+        proxy
+    }
+
+    /// Where clients ask.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Haproxy {
+    fn drop(&mut self) {
+        end(&mut self.child);
+    }
+}

@@ -1,0 +1,160 @@
+//! Several php-fpms for one location, one of which may be away; names in place of addresses; and the queue before them.
+
+use super::*;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+
+fn several(addresses: &[&str]) -> String {
+    let quoted: Vec<String> = addresses.iter().map(|address| format!("\"{address}\"")).collect();
+    let all = quoted.join(", ");
+    format!(
+        "[[location]]\npath = \"/old/*\"\nfallback = \"/old/index.php\"\nfastcgi_pass = [{all}]\n"
+    )
+}
+
+fn fpm(which: &str) -> Fpm {
+    Fpm::start(2, &format!("env[WHICH] = {which}"))
+}
+
+/// How many of `count` requests each of them has answered; all have to be answered.
+fn who_answers(server: &Server, count: usize) -> BTreeMap<String, usize> {
+    let mut found = BTreeMap::new();
+    for _ in 0..count {
+        let answer = server.get("/old/?do=server");
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let told: Value = serde_json::from_str(&answer.text()).expect("JSON");
+        *found.entry(told["WHICH"].as_str().unwrap_or_default().to_owned()).or_default() += 1;
+    }
+    found
+}
+
+#[test]
+fn they_share_requests_and_one_that_is_away_is_passed_over() {
+    let (root, first, second) = (site(), fpm("first"), fpm("second"));
+    let link = root.path().join("second.sock");
+    let socket = second.folder().join("fpm.sock");
+    std::os::unix::fs::symlink(&socket, &link).expect("our own folder");
+    let moving = format!("unix:{}", link.display());
+    let config = several(&[&first.address(), &moving]);
+    let server = Server::at(root.path()).workers(2).config(&config).start();
+    let told = |pairs: [(&str, usize); 2]| pairs.map(|(who, n)| (who.to_owned(), n)).into();
+    assert_eq!(who_answers(&server, 10), told([("first", 5), ("second", 5)]));
+    std::fs::remove_file(&link).expect("it was made");
+    // Whoever finds nobody there asks the other one; a body, too, has not been sent yet.
+    let answers: Vec<u16> = (0..12)
+        .map(|_| server.client().request(&Request::form("/old/?do=echo", "a=b")).status)
+        .collect();
+    assert_eq!(answers, [200; 12]);
+    // Most of them did not even try.
+    let tries = trouble(&server, "unreachable");
+    assert!((1..6).contains(&tries), "{tries}");
+    server.wait_for_log("php-fpm did not answer: it cannot be reached");
+    std::os::unix::fs::symlink(&socket, &link).expect("our own folder");
+    eventually("it is tried again", || {
+        who_answers(&server, 2).contains_key("second").then_some(())
+    });
+    assert_eq!(who_answers(&server, 10), told([("first", 5), ("second", 5)]));
+    drop((first, second));
+    let answer = server.get("/old/");
+    assert_eq!(answer.status, 502, "{}", answer.text());
+    assert_eq!(server.get("/").text(), "new /");
+}
+
+#[test]
+fn who_is_busy_gets_less() {
+    let (root, first, second) = (site(), fpm("first"), fpm("second"));
+    let config = several(&[&first.address(), &second.address()]);
+    let server = Server::at(root.path()).workers(2).config(&config).start();
+    let gate = root.path().join("gate");
+    let mut busy = server.client();
+    busy.send(&Request::get(&format!("/old/?do=wait&gate={}", gate.display())).bytes());
+    let open = || server.status()["fastcgi_passes_open"] == 1;
+    eventually("it is at php-fpm", || open().then_some(()));
+    let found = who_answers(&server, 6);
+    assert_eq!(found.len(), 1, "{found:?}");
+    std::fs::write(&gate, "").expect("our own folder");
+    assert_eq!(busy.read(false).text(), "waited");
+    assert_eq!(who_answers(&server, 6).len(), 2);
+}
+
+#[test]
+fn so_many_may_wait_and_no_more() {
+    let site = Passing::start(3, |start| {
+        let limits = ["--fastcgi-connections-max", "1", "--fastcgi-queue-max", "2"];
+        start.args(limits).args(["--fastcgi-connect-timeout", "1m", "--admin", "127.0.0.1:0"])
+    });
+    let queued = || site.server.status()["fastcgi_passes_queued"].as_u64().expect("a number");
+    let wait = Request::get(&format!("/old/?do=wait&gate={}", site.gate("gate"))).bytes();
+    let mut clients: Vec<Client> = (0..3).map(|_| site.server.client()).collect();
+    for client in &mut clients {
+        client.send(&wait);
+    }
+    eventually("two wait", || (queued() == 2).then_some(()));
+    let admin = site.server.status()["admin"][0].as_str().and_then(|text| text.parse().ok());
+    let metrics = Client::connect(admin.expect("an address")).get("/metrics").text();
+    assert!(metrics.lines().any(|line| line == "samovar_fastcgi_passes_queued 2"), "{metrics}");
+    let answer = site.get("/old/b.php");
+    assert_eq!((answer.status, site.trouble("full"), queued()), (503, 1, 2));
+    // One that leaves makes room for another one.
+    clients.pop().expect("a client").abort();
+    eventually("one waits", || (queued() == 1).then_some(()));
+    site.open("gate");
+    for client in &mut clients {
+        assert_eq!(client.read(false).text(), "waited");
+    }
+    assert_eq!(site.get("/old/b.php").status, 200);
+    assert_eq!((queued(), site.in_use()), (0, 0));
+}
+
+/// A port that leads to a socket; for as long as the test runs.
+fn leads_to(socket: std::path::PathBuf) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let Ok(server) = UnixStream::connect(&socket) else { continue };
+            let (Ok(mut from), Ok(mut to)) = (client.try_clone(), server.try_clone()) else {
+                continue;
+            };
+            std::thread::spawn(move || io::copy(&mut from, &mut to));
+            std::thread::spawn(move || pour(server, &client));
+        }
+    });
+    address
+}
+
+fn pour(mut from: UnixStream, mut to: &TcpStream) {
+    let _ = io::copy(&mut from, &mut to);
+    let _ = to.shutdown(std::net::Shutdown::Both);
+}
+
+#[test]
+fn names_stand_for_addresses() {
+    let (root, fpm) = (site(), fpm("named"));
+    let address = leads_to(fpm.folder().join("fpm.sock"));
+    // It may stand for ::1, too, where nobody listens.
+    let named = format!("localhost:{}", address.port());
+    let log = ["--access-log", "-"];
+    let server = super::server(root.path(), &named).args(log).start();
+    assert_eq!(who_answers(&server, 4), BTreeMap::from([("named".to_owned(), 4)]));
+    let upstream = format!("upstream={named}");
+    eventually("the access log", || server.stdout().contains(&upstream).then_some(()));
+}
+
+#[test]
+fn a_name_that_nobody_knows_is_told_of() {
+    let (root, fpm) = (site(), fpm("known"));
+    // No part of a name is as long: nobody is asked for it.
+    let named = format!("{}.invalid:9000", "a".repeat(64));
+    let server = super::server(root.path(), &named).start();
+    let answer = server.get("/old/");
+    assert_eq!((answer.status, trouble(&server, "unresolved")), (502, 1));
+    server.wait_for_log("php-fpm did not answer: its name stands for no address");
+    assert_eq!(server.get("/").text(), "new /");
+    // Beside another one it does no harm.
+    let config = several(&[&named, &fpm.address()]);
+    let server = Server::at(root.path()).workers(2).config(&config).start();
+    assert_eq!(who_answers(&server, 4), BTreeMap::from([("known".to_owned(), 4)]));
+}
