@@ -84,7 +84,7 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         Err(error) => {
-            terminal::complain(&format!("samovar: {error:#}"));
+            terminal::complain(&format!("samovar: {}", terminal::words(&error)));
             ExitCode::FAILURE
         }
     }
