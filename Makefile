@@ -6,7 +6,7 @@ PHP_CONFIG ?= php-config8.2
 export PHP_CONFIG
 
 .PHONY: help run test build bench setup setup-test setup-bench lint unit model whole php php84 php84-next two-versions chaos \
-	chaos-rates chaos-transports visitors interrupted upgrades tested engine ledger reads collector pebble nightly deny fuzz clean \
+	chaos-rates chaos-transports visitors interrupted upgrades tested engine ledger reads spies collector pebble nightly deny fuzz clean \
 	php-engine
 
 help:
@@ -93,10 +93,10 @@ php: tested ## tests of the Composer package samovar/runtime
 	cd php && phpunit --colors=never --fail-on-skipped
 
 php84: ## tests of whole servers and of php/ with PHP 8.4, in a Debian 13 below /var/cache/samovar (root, 3 GB)
-	scripts/second-root.sh trixie 8.4 make setup-test whole php
+	scripts/second-root.sh trixie 8.4 make setup-test spies whole php
 
 php84-next: ## the same in Debian's testing, with what comes next: Symfony 7.4, Laravel 13, nginx 1.30
-	scripts/second-root.sh forky 8.4 make setup-test whole php
+	scripts/second-root.sh forky 8.4 make setup-test spies whole php
 
 two-versions: tested ## two PHP versions in pools of one server: this machine's, and Debian 13's in a folder (root, 3 GB)
 	scripts/two-versions.sh trixie 8.4
@@ -132,6 +132,11 @@ ledger: tested ## the CPU time of 10,000 requests in each execution model is som
 reads: ## 100,000 reads of stacks that move, and of processes that are forked and killed all the time (SPY_READS)
 	SPY_READS=$${SPY_READS:-100000} $(TESTS) --test stacks -- --nocapture moving storms
 
+# Another PHP than Debian's: PHP_CONFIG=/opt/php/bin/php-config, with PHP beside it. Built for threads, it is looked at with several
+# of them, where it has its library for embedding.
+spies: ## stacks of another PHP, read from outside: make spies PHP_CONFIG=/opt/php/bin/php-config (SPY_READS)
+	$(CARGO) test --locked -p samovar-spy --test layout --test stacks -- --nocapture
+
 nightly: export TESTED = release
 collector: export SAMOVAR_BIN = $(BINARY)
 collector: export COLLECTOR_BIN = $(CURDIR)/target/collector/collector
@@ -147,7 +152,7 @@ pebble: tested ## certificates by Pebble, Let's Encrypt's authority for tests, b
 
 nightly: export FASTCGI = all
 nightly: export HTTP2 = all
-nightly: setup-test whole php chaos chaos-rates chaos-transports visitors interrupted upgrades engine ledger reads ## what is too slow for every run
+nightly: setup-test whole php chaos chaos-rates chaos-transports visitors interrupted upgrades engine ledger reads spies ## what is too slow for every run
 
 deny: ## licences and sources of the dependencies: our own look, and cargo-deny's where it is installed
 	$(TIDY) dependencies::

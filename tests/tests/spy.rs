@@ -1,5 +1,8 @@
-//! `samovar spy` beside php-fpm, Samovar's own workers and PHP's command line: what a stuck process does, and what is said to
+//! `samovar spy` beside php-fpm, Apache, Samovar's own workers and PHP's command line: what a stuck process does, and what is said to
 //! somebody who may not look.
+
+#[path = "spy/apache.rs"]
+mod apache;
 
 use samovar_testkit::http::Client;
 use samovar_testkit::{Oracle, Server, binary, eventually, is_root, php};

@@ -85,7 +85,7 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         Err(error) => {
-            terminal::complain(&format!("samovar: {error:#}"));
+            terminal::complain(&format!("samovar: {}", terminal::words(&error)));
             ExitCode::FAILURE
         }
     }

@@ -7,7 +7,6 @@ mod gate;
 mod round;
 mod together;
 
-use crate::certificates;
 use crate::convert::{Ears, check_limits, front_settings, supervisor_settings};
 use crate::engine;
 use crate::pools::Pools;

@@ -61,9 +61,9 @@ pub(crate) fn run(
     let before = predecessor.cloned();
     let result = inherited.and_then(|sockets| serve(settings, sources, (sockets, before), &logs));
     if let (Some(predecessor), Err(error)) = (predecessor, &result) {
-        predecessor.failed(&format!("{error:#}"));
+        predecessor.failed(&crate::terminal::words(error));
     }
-    logs.finish(result.as_ref().err().map(|error| format!("{error:#}")));
+    logs.finish(result.as_ref().err().map(crate::terminal::words));
     Ok(if result.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

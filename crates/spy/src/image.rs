@@ -63,21 +63,35 @@ impl Symbols {
 
 /// Opens the file behind a mapping, as the process sees it, and no other one.
 pub(crate) fn open(pid: u32, mapping: &Mapping) -> Result<File, Error> {
-    // Needs a capability, but also has what was replaced or deleted since.
-    let mapped = format!("/proc/{pid}/map_files/{}", mapping.file_name());
     let seen = format!("/proc/{pid}/root{}", mapping.path.display());
-    // Whoever owns the process may have put a pipe there: never wait.
-    let open = |path: &str| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
-    let file = open(&mapped).or_else(|_| open(&seen)).map_err(|e| Error::of_file(pid, &seen, e))?;
-    let meta = file.metadata().map_err(|e| Error::of_file(pid, &seen, e))?;
-    if !meta.is_file() || meta.ino() != mapping.inode {
-        return Err(Error::Unknown {
+    // The first needs a capability, but also has what was replaced or deleted since; of the program itself, the last does.
+    let ways = [
+        format!("/proc/{pid}/map_files/{}", mapping.file_name()),
+        seen.clone(),
+        format!("/proc/{pid}/exe"),
+    ];
+    if let Some(file) = ways.iter().find_map(|way| open_as(way, mapping).ok().flatten()) {
+        return Ok(file);
+    }
+    let is_gone = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+    match open_as(&seen, mapping) {
+        Err(error) if !(is_gone(&error) && mapping.is_deleted()) => {
+            Err(Error::of_file(pid, &seen, error))
+        }
+        _ => Err(Error::Unknown {
             pid,
             what: format!("{} was replaced since the process began", mapping.path.display()),
             hint: "as root, samovar spy reads the old file, too; or restart the process".to_owned(),
-        });
+        }),
     }
-    Ok(file)
+}
+
+/// The file of that name, if it is the one that is mapped.
+fn open_as(path: &str, mapping: &Mapping) -> std::io::Result<Option<File>> {
+    // Whoever owns the process may have put a pipe there: never wait.
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    let meta = file.metadata()?;
+    Ok((meta.is_file() && meta.ino() == mapping.inode).then_some(file))
 }
 
 /// Reads what there is of PHP in an ELF file; `None` if it is none of ours.

@@ -34,6 +34,11 @@ impl Mapping {
         self.rights[3] == b's'
     }
 
+    /// Whether the file has no name any more: so the kernel marks it.
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.path.to_string_lossy().ends_with(" (deleted)")
+    }
+
     /// Its name below `/proc/PID/map_files`.
     pub(crate) fn file_name(&self) -> String {
         format!("{:x}-{:x}", self.range.start, self.range.end)

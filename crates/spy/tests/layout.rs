@@ -52,11 +52,8 @@ fn numbers_are_those_of_the_headers() {
     let folder = tempfile::TempDir::new().expect("a folder");
     let (source, program) = (folder.path().join("at.c"), folder.path().join("at"));
     std::fs::write(&source, PROGRAM).expect("written");
-    let config = format!("php-config{}", php::version());
-    let includes = Command::new(config).arg("--includes").output().expect("php-config is there");
-    let includes = String::from_utf8_lossy(&includes.stdout).into_owned();
     let mut cc = Command::new("cc");
-    cc.args(includes.split_whitespace()).arg(&source).arg("-o").arg(&program);
+    cc.args(php::config("--includes").split_whitespace()).arg(&source).arg("-o").arg(&program);
     let compiled = cc.output().expect("a compiler");
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
     let told = Command::new(&program).output().expect("it runs");

@@ -9,6 +9,8 @@ mod program;
 mod shares;
 #[path = "stacks/storms.rs"]
 mod storms;
+#[path = "stacks/threads.rs"]
+mod threads;
 
 use program::{MODES, Program};
 use samovar_spy::{Frame, read_stack};

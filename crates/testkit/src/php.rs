@@ -1,17 +1,26 @@
 //! Which PHP is under test: the one that the worker is built for, by `PHP_CONFIG` as in its build.
 
+use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 
-static VERSION: LazyLock<String> = LazyLock::new(|| {
-    let config = std::env::var("PHP_CONFIG").unwrap_or_else(|_| "php-config".to_owned());
-    let output = Command::new(&config).arg("--version").output();
+static CONFIG: LazyLock<String> =
+    LazyLock::new(|| std::env::var("PHP_CONFIG").unwrap_or_else(|_| "php-config".to_owned()));
+
+/// What its `php-config` answers to that flag.
+pub fn config(flag: &str) -> String {
+    let config = &*CONFIG;
+    let output = Command::new(config).arg(flag).output();
     let output = output.unwrap_or_else(|e| panic!("cannot run `{config}`: {e}"));
-    let version = String::from_utf8_lossy(&output.stdout);
-    let mut parts = version.trim().split('.');
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let version = config("--version");
+    let mut parts = version.split('.');
     match (parts.next(), parts.next()) {
         (Some(major), Some(minor)) => format!("{major}.{minor}"),
-        _ => panic!("`{config} --version` answered `{version}`, not a version"),
+        _ => panic!("`{} --version` answered `{version}`, not a version", &*CONFIG),
     }
 });
 
@@ -36,7 +45,11 @@ pub fn all_but_deprecations() -> String {
     (all_errors() & !E_DEPRECATED).to_string()
 }
 
-/// That PHP's program as Debian names it: `php8.2`, `php-fpm8.2`.
+/// That PHP's program: the one beside a `php-config` that is given with its folder, else as Debian names it: `php8.2`,
+/// `php-fpm8.2`.
 pub fn program(name: &str) -> String {
-    format!("{name}{}", version())
+    let beside = Path::new(&*CONFIG).parent().filter(|folder| !folder.as_os_str().is_empty());
+    let beside = beside.map(|folder| folder.join(name)).filter(|program| program.is_file());
+    let debian = || format!("{name}{}", version());
+    beside.map_or_else(debian, |program| program.to_string_lossy().into_owned())
 }

@@ -221,6 +221,24 @@ pub(crate) const LEAKS: &[Leak] = &[
         ("default stream context", "stays", "stream_context_set_default"),
     ),
     leak(
+        "temporary files",
+        "class Uploads { public static array $all = []; }",
+        "Uploads::$all[] = tmpfile();",
+        ("/php*", "grows", "tmpfile"),
+    ),
+    leak(
+        "files with numbers",
+        "class Reports { public static array $all = []; }",
+        "$file = sys_get_temp_dir() . '/report-' . random_int(1000, 9999) . '.txt'; Reports::$all[] = fopen($file, 'w'); unlink($file);",
+        ("/report-*.txt", "grows", "fopen"),
+    ),
+    leak(
+        "mapping",
+        "class Shared { public static array $all = []; }",
+        "$piece = shmop_open(0, 'n', 0600, 4096); shmop_delete($piece); Shared::$all[] = $piece;",
+        ("/SYSV*", "grows", "shmop_open"),
+    ),
+    leak(
         "child process",
         "class Jobs { public static array $all = []; }",
         "Jobs::$all[] = proc_open(['sleep', '30'], [], $pipes);",

@@ -32,7 +32,7 @@ pub(super) fn group(census: &mut Census) {
 fn name(node: &Node) -> Option<String> {
     match node.kind {
         DESCRIPTOR => Some(kind_of_descriptor(&node.text)),
-        MAPPING => Some(node.key.clone()),
+        MAPPING => Some(kind_of_file(&node.key)),
         CHILD => Some("child processes".to_owned()),
         _ => None,
     }
@@ -42,13 +42,61 @@ fn name(node: &Node) -> Option<String> {
 fn kind_of_descriptor(link: &str) -> String {
     match link.split_once(":[") {
         Some((kind, _)) => format!("a {kind}"),
-        None => link.to_owned(),
+        None => kind_of_file(link),
     }
+}
+
+/// Digits of a name that is another each time.
+const NUMBER_MIN: usize = 3;
+/// The same of what `uniqid()` and hashes look like.
+const HASH_MIN: usize = 8;
+/// PHP's temporary files: `php`, and six letters or digits.
+const TEMPORARY: (&str, usize) = ("php", 9);
+
+/// `/tmp/report-4711.pdf` → `/tmp/report-*.pdf`: files that differ in a number, and PHP's temporary ones, are of one kind. A
+/// growing worker says the same of itself (`crates/worker/csrc/census/holdings.c`).
+pub(super) fn kind_of_file(path: &str) -> String {
+    let (folder, base) = path.split_at(path.rfind('/').map_or(0, |at| at + 1));
+    let (prefix, length) = TEMPORARY;
+    let word = base.split(' ').next().unwrap_or_default();
+    if base.starts_with(prefix) && word.len() == length {
+        return format!("{folder}{prefix}*{}", &base[length..]);
+    }
+    let mut kind = folder.to_owned();
+    let is_part = |c: char| matches!(c, '0'..='9' | 'a'..='f');
+    let mut rest = base;
+    while let Some(first) = rest.chars().next() {
+        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        let end = if end == 0 { first.len_utf8() } else { end };
+        let (run, behind) = rest.split_at(end);
+        let digits = run.bytes().filter(u8::is_ascii_digit).count();
+        let is_number = digits == run.len() && digits >= NUMBER_MIN;
+        let is_hash = digits > 0 && run.len() >= HASH_MIN;
+        kind.push_str(if is_number || is_hash { "*" } else { run });
+        rest = behind;
+    }
+    kind
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_that_differ_in_a_number_are_of_one_kind() {
+        for (path, expected) in [
+            ("/tmp/phpAb3xYz (deleted)", "/tmp/php* (deleted)"),
+            ("/tmp/phpunit.xml", "/tmp/phpunit.xml"),
+            ("/srv/2026/report-4711.pdf", "/srv/2026/report-*.pdf"),
+            ("/srv/cache/65f1a2b3c4d5e.tmp", "/srv/cache/*.tmp"),
+            ("/srv/app/log4.txt", "/srv/app/log4.txt"),
+            ("/srv/facade.php", "/srv/facade.php"),
+            ("/SYSV00000000 (deleted)", "/SYSV* (deleted)"),
+            ("/srv/größe-100", "/srv/größe-*"),
+        ] {
+            assert_eq!(kind_of_file(path), expected, "{path}");
+        }
+    }
 
     #[test]
     fn descriptors_are_counted_by_what_they_are() {

@@ -2,6 +2,7 @@
 
 use super::census::Census;
 use super::differ::Change;
+use super::holdings::kind_of_file;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -140,6 +141,7 @@ impl Places {
             b'h' | b'H' => self.handler(name),
             b'x' => self.setting(name),
             b'd' => self.opened(name),
+            b'm' => self.call(&["shmop_open", "shm_attach", "dba_open"], None),
             b'p' => self.call(&["proc_open", "popen", "pcntl_fork"], None),
             _ => None,
         }
@@ -198,24 +200,28 @@ impl Places {
         self.call(&functions, None)
     }
 
-    /// By its path, or the only one there was.
+    /// By its path, or the only place in which anything was.
     fn opened(&self, path: &str) -> Option<String> {
-        const OPENERS: [&str; 10] = [
+        const OPENERS: [&str; 12] = [
             "fopen",
             "opendir",
             "tmpfile",
             "popen",
             "proc_open",
             "fsockopen",
+            "pfsockopen",
             "stream_socket_client",
             "stream_socket_server",
             "stream_socket_pair",
             "socket_create",
+            "curl_init",
         ];
-        let base = path.rsplit('/').next().unwrap_or(path);
+        let base = path.rsplit('/').next().unwrap_or(path).trim_end_matches(" (deleted)");
         let mut opened = self.calls.iter().filter(|(name, ..)| OPENERS.contains(&name.as_str()));
-        let named = opened.clone().find(|(_, first, _)| !base.is_empty() && first.ends_with(base));
-        let only = opened.next().filter(|_| opened.next().is_none());
+        let is_it = |first: &str| !base.is_empty() && kind_of_file(first).ends_with(base);
+        let named = opened.clone().find(|(_, first, _)| is_it(first));
+        let first = opened.next();
+        let only = first.filter(|(.., place)| opened.all(|(.., other)| other == place));
         named.or(only).map(|(.., place)| place.clone())
     }
 
@@ -284,6 +290,7 @@ mod tests {
         assert_eq!(of(b'i', "memory_limit").as_deref(), Some("a.php:2"));
         assert_eq!(of(b'x', "date_default_timezone_get").as_deref(), Some("a.php:3"));
         assert_eq!(of(b'd', "/srv/x/log.txt").as_deref(), Some("a.php:4"));
+        assert_eq!(of(b'd', "/srv/x/log.txt (deleted)").as_deref(), Some("a.php:4"));
         assert_eq!(of(b'd', "/srv/unknown"), None);
     }
 }

@@ -45,7 +45,8 @@ pub(crate) struct Program {
     out: BufReader<ChildStdout>,
     // Kept open: the program waits for it.
     _stdin: ChildStdin,
-    _folder: TempDir,
+    /// Of its script.
+    folder: Option<TempDir>,
 }
 
 impl Program {
@@ -59,11 +60,19 @@ impl Program {
         let is_wanted = |setting: &&&str| !is_built_in || **setting != "zend_extension=opcache";
         let settings = mode.settings.iter().filter(is_wanted);
         command.arg("-n").args(settings.flat_map(|setting| ["-d", setting]));
-        command.arg(&file).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("PHP's command line is there");
+        command.arg(&file).args(arguments);
+        let mut program = Self::of(&mut command);
+        program.folder = Some(folder);
+        program
+    }
+
+    /// One that is no script alone.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = child.expect("PHP's command line is there");
         let out = BufReader::new(child.stdout.take().expect("piped"));
         let stdin = child.stdin.take().expect("piped");
-        Self { child, out, _stdin: stdin, _folder: folder }
+        Self { child, out, _stdin: stdin, folder: None }
     }
 
     pub(crate) fn pid(&self) -> u32 {

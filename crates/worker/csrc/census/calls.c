@@ -2,7 +2,7 @@
  * it last. */
 #include "census/calls.h"
 
-enum { WATCHED_MAX = 96, NOTES_MAX = 512, ARGUMENT_BYTES = 80, FILE_BYTES = 256 };
+enum { WATCHED_MAX = 96, NOTES_MAX = 512 };
 
 static const char *const NAMES[] = {"ini_set",
                                     "ini_alter",
@@ -68,7 +68,10 @@ static const char *const NAMES[] = {"ini_set",
                                     "stream_socket_server",
                                     "stream_socket_pair",
                                     "socket_create",
-                                    "curl_init"};
+                                    "curl_init",
+                                    "shmop_open",
+                                    "shm_attach",
+                                    "dba_open"};
 
 static struct {
     const char *name;
@@ -77,14 +80,7 @@ static struct {
 static uint32_t watched_count;
 bool samovar_calls_pause;
 
-typedef struct {
-    const char *name;
-    char argument[ARGUMENT_BYTES];
-    char file[FILE_BYTES];
-    uint32_t line;
-} call_note;
-
-static call_note notes[NOTES_MAX];
+static samovar_call_note notes[NOTES_MAX];
 static uint32_t note_count;
 
 /* A text; for putenv() what stands before `=`. */
@@ -96,16 +92,16 @@ static void put_argument(const zend_execute_data *call, char *to) {
     const zval *first = ZEND_CALL_ARG(call, 1);
     ZVAL_DEREF(first);
     if (Z_TYPE_P(first) == IS_STRING) {
-        snprintf(to, ARGUMENT_BYTES, "%s", Z_STRVAL_P(first));
+        snprintf(to, CALL_ARGUMENT, "%s", Z_STRVAL_P(first));
         if (strcmp(ZSTR_VAL(call->func->common.function_name), "putenv") == 0) {
             to[strcspn(to, "=")] = 0;
         }
     } else if (Z_TYPE_P(first) == IS_LONG) {
-        snprintf(to, ARGUMENT_BYTES, ZEND_LONG_FMT, Z_LVAL_P(first));
+        snprintf(to, CALL_ARGUMENT, ZEND_LONG_FMT, Z_LVAL_P(first));
     }
 }
 
-static call_note *note_of(const char *name, const char *argument) {
+static samovar_call_note *note_of(const char *name, const char *argument) {
     for (uint32_t i = 0; i < note_count; i++) {
         if (notes[i].name == name && strcmp(notes[i].argument, argument) == 0) {
             return &notes[i];
@@ -115,9 +111,9 @@ static call_note *note_of(const char *name, const char *argument) {
 }
 
 static void note(const zend_execute_data *call, const char *name) {
-    char argument[ARGUMENT_BYTES];
+    char argument[CALL_ARGUMENT];
     put_argument(call, argument);
-    call_note *to = note_of(name, argument);
+    samovar_call_note *to = note_of(name, argument);
     if (to) {
         to->name = name;
         snprintf(to->argument, sizeof to->argument, "%s", argument);
@@ -140,6 +136,9 @@ static ZEND_NAMED_FUNCTION(call_watched) {
 }
 
 void samovar_calls_watch(void) {
+    if (watched_count > 0) {
+        return;
+    }
     for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0] && watched_count < WATCHED_MAX; i++) {
         zend_function *f = zend_hash_str_find_ptr(CG(function_table), NAMES[i], strlen(NAMES[i]));
         if (f && f->type == ZEND_INTERNAL_FUNCTION) {
@@ -148,6 +147,11 @@ void samovar_calls_watch(void) {
             f->internal_function.handler = call_watched;
         }
     }
+}
+
+uint32_t samovar_calls_noted(const samovar_call_note **all) {
+    *all = notes;
+    return note_count;
 }
 
 void samovar_calls_tell(census_walk *w) {

@@ -1,12 +1,10 @@
-/* Settings that the process and its extensions keep, and what the process holds of the kernel. */
+/* Settings that the process and its extensions keep. */
 #define _GNU_SOURCE
 #include "census/process.h"
-#include "outside/descriptor.h"
 #include "sapi/sapi.h"
 #include <ext/json/php_json.h>
 #include <zend_exceptions.h>
 #include <zend_smart_str.h>
-#include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -16,7 +14,7 @@
 
 extern char **environ;
 
-enum { NAME_BYTES = 64, LINE_BYTES = 4096, VARIABLES_MAX = 4096, LINES_MAX = 65536 };
+enum { NAME_BYTES = 64, LINE_BYTES = 4096, VARIABLES_MAX = 4096 };
 
 static void setting(census_walk *w, const char *name, const char *text) {
     census_node n = {.kind = CENSUS_SETTING, .key = samovar_census_text(name)};
@@ -170,82 +168,4 @@ void samovar_census_process(census_walk *w) {
     add_limits(w);
     add_identity(w);
     add_environment(w);
-}
-
-/* ---- of the kernel ------------------------------------------------------------------------- */
-
-typedef struct {
-    census_walk *walk;
-    int own;
-} descriptor_visit;
-
-static void add_descriptor(int fd, void *data) {
-    const descriptor_visit *visit = data;
-    char name[DESCRIPTOR_TEXT], number[NAME_BYTES];
-    if (fd == visit->own) {
-        return;
-    }
-    samovar_descriptor_name(fd, name);
-    snprintf(number, sizeof number, "%d", fd);
-    census_node n = {.kind = CENSUS_DESCRIPTOR, .key = samovar_census_text(number)};
-    n.text = samovar_census_text(name);
-    samovar_walk_fact(visit->walk, &n);
-}
-
-/* Files that are mapped and can be written to, or are data: not the code of libraries. */
-static void add_mapping(census_walk *w, char *line) {
-    unsigned long from, to, inode;
-    char flags[8], *path = strchr(line, '/');
-    if (sscanf(line, "%lx-%lx %7s %*x %*s %lu", &from, &to, flags, &inode) != 4 || !path ||
-        inode == 0) {
-        return;
-    }
-    census_node n = {.kind = CENSUS_MAPPING, .key = samovar_census_text(path), .bytes = to - from};
-    n.text = samovar_census_text(flags);
-    samovar_walk_fact(w, &n);
-}
-
-static void add_mappings(census_walk *w) {
-    static char buffer[LINE_BYTES];
-    const int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    size_t have = 0;
-    ssize_t n;
-    while (file >= 0 && (n = read(file, buffer + have, sizeof buffer - 1 - have)) > 0) {
-        have += (size_t)n;
-        buffer[have] = 0;
-        char *line = buffer, *end;
-        for (int i = 0; i < LINES_MAX && (end = strchr(line, '\n')); i++, line = end + 1) {
-            *end = 0;
-            add_mapping(w, line);
-        }
-        have -= (size_t)(line - buffer);
-        memmove(buffer, line, have);
-        have = have < sizeof buffer - 1 ? have : 0; /* A line that is too long says nothing. */
-    }
-    if (file >= 0) {
-        close(file);
-    }
-}
-
-static void add_children(census_walk *w) {
-    char text[LINE_BYTES], path[NAME_BYTES];
-    snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t len = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    if (file >= 0) {
-        close(file);
-    }
-    text[len > 0 ? len : 0] = 0;
-    char *rest = NULL;
-    for (char *pid = strtok_r(text, " ", &rest); pid; pid = strtok_r(NULL, " ", &rest)) {
-        census_node n = {.kind = CENSUS_CHILD, .key = samovar_census_text(pid)};
-        samovar_walk_fact(w, &n);
-    }
-}
-
-void samovar_census_outside(census_walk *w, int own) {
-    descriptor_visit visit = {w, own};
-    samovar_for_each_descriptor(add_descriptor, &visit);
-    add_mappings(w);
-    add_children(w);
 }

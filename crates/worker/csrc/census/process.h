@@ -1,5 +1,4 @@
-/* What a process keeps beside PHP's values: settings of the process and of extensions, descriptors,
- * mappings, children. */
+/* What a process keeps beside PHP's values: settings of the process and of extensions. */
 #ifndef SAMOVAR_CENSUS_PROCESS_H
 #define SAMOVAR_CENSUS_PROCESS_H
 
@@ -7,7 +6,5 @@
 
 /* Asked by functions of PHP, by libc and by the kernel. */
 void samovar_census_process(census_walk *w);
-/* Descriptors, mapped files, children; without the descriptor `own`. */
-void samovar_census_outside(census_walk *w, int own);
 
 #endif

@@ -2,6 +2,7 @@
  * that name only when it is whole. */
 #include "census/report.h"
 #include "census/calls.h"
+#include "census/kernel.h"
 #include "census/process.h"
 #include "census/tables.h"
 #include "sapi/sapi.h"
@@ -117,7 +118,7 @@ static void tell_all(census_walk *w, const char *id, const census_waiting *waiti
         tell_end(w); /* What a fatal error has left is in no state to be looked at. */
         return;
     }
-    samovar_census_outside(w, out.file);
+    samovar_census_kernel(w, out.file);
     samovar_census_holdings(w);
     samovar_calls_tell(w);
     samovar_census_settings(w);

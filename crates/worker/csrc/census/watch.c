@@ -4,6 +4,7 @@
 #include "census/watch.h"
 #include "boundary.h"
 #include "census/declared.h"
+#include "census/holdings.h"
 #include "census/tally.h"
 #include "sapi/sapi.h"
 #include <limits.h>
@@ -36,9 +37,11 @@ void samovar_watch_begin(void) {
     watch.off = false;
     watch.mark = zend_memory_usage(0);
     watch.requests = watch.requests_at_mark = 0;
+    samovar_holdings_begin();
 }
 
 void samovar_watch_end(void) {
+    samovar_holdings_end();
     watch.off = true;
     watch.due = false;
 }
@@ -50,7 +53,7 @@ static uint64_t now_ms(void) {
 }
 
 bool samovar_watch_is_due(void) {
-    if (watch.off || !watch.wanted) {
+    if ((watch.off || !watch.wanted) && !samovar_holdings_wanted()) {
         return false;
     }
     const uint64_t now = now_ms();
@@ -95,22 +98,34 @@ static void one_line(char *text) {
 }
 
 /* For the dashboard (crates/profile/src/loads/growth.rs): fields between tabs. */
-static void tell(const grower *g, uint64_t requests, uint64_t each, const char *place) {
+static void tell(const char *name, uint32_t grown, const char *unit, uint64_t requests,
+                 uint64_t each, const char *place) {
     if (!samovar_loads_wanted()) {
         return;
     }
-    char name[GROWER_NAME], at[PATH_MAX + 64], line[sizeof name + sizeof at + MESSAGE_BYTES];
-    snprintf(name, sizeof name, "%s", g->name);
+    char what[GROWER_NAME], at[PATH_MAX + 64], line[sizeof what + sizeof at + MESSAGE_BYTES];
+    snprintf(what, sizeof what, "%s", name);
     snprintf(at, sizeof at, "%s", place);
-    one_line(name);
+    one_line(what);
     one_line(at);
     const int len = snprintf(
         line, sizeof line, "samovar-growth 1\ng\t%u\t%ld\t%u\t%llu\t%llu\t%s\t%s\t%s\nend\n",
-        samovar_generation(), (long)getpid(), g->grown, (unsigned long long)requests,
-        (unsigned long long)each, g->unit, at, name);
+        samovar_generation(), (long)getpid(), grown, (unsigned long long)requests,
+        (unsigned long long)each, unit, at, what);
     if (len > 0 && (size_t)len < sizeof line) {
         samovar_loads_send(line, (size_t)len);
     }
+}
+
+static void warn(const char *message, int len, size_t room) {
+    const samovar_event event = {
+        .level = "warn",
+        .message = message,
+        .message_len = (size_t)len < room ? (size_t)len : room - 1,
+        .context = "",
+        .request_id = "",
+    };
+    samovar_log_event(&event);
 }
 
 static void report(const grower *g, uint64_t requests) {
@@ -118,21 +133,29 @@ static void report(const grower *g, uint64_t requests) {
     const double each = (double)g->grown / (double)requests;
     const uint64_t bytes_each = g->grown ? g->bytes / g->grown : 0;
     add_place(place, sizeof place, g);
-    tell(g, requests, bytes_each, place[0] ? place + strlen(", declared in ") : "");
+    tell(g->name, g->grown, g->unit, requests, bytes_each,
+         place[0] ? place + strlen(", declared in ") : "");
     const int len =
         snprintf(message, sizeof message,
                  "PHP Samovar: the memory of this worker grows: %s +%u %s in %llu requests "
                  "(%.3g per request, %llu B each)%s",
                  g->name, g->grown, g->unit, (unsigned long long)requests, each,
                  (unsigned long long)bytes_each, place);
-    const samovar_event event = {
-        .level = "warn",
-        .message = message,
-        .message_len = (size_t)len < sizeof message ? (size_t)len : sizeof message - 1,
-        .context = "",
-        .request_id = "",
-    };
-    samovar_log_event(&event);
+    warn(message, len, sizeof message);
+}
+
+/* Of the kernel's: holdings.c has found it. */
+static void report_hoard(const samovar_hoard *found) {
+    char message[MESSAGE_BYTES];
+    const double each = (double)found->grown / (double)(found->requests ? found->requests : 1);
+    tell(found->name, found->grown, found->unit, found->requests, 0, found->place);
+    const int len = snprintf(
+        message, sizeof message,
+        "PHP Samovar: this worker keeps more and more: %s +%u %s in %llu requests (%.3g per "
+        "request)%s%s",
+        found->name, found->grown, found->unit, (unsigned long long)found->requests, each,
+        found->place[0] ? ", opened in " : "", found->place);
+    warn(message, len, sizeof message);
 }
 
 /* ---- the census ---------------------------------------------------------------------------- */
@@ -164,11 +187,12 @@ static void count(const census_waiting *waiting) {
 }
 
 void samovar_watch_request(const census_waiting *waiting) {
+    samovar_holdings_request(report_hoard);
+    watch.waits_since_ms = 0;
     if (watch.off) {
         return;
     }
     watch.requests++;
-    watch.waits_since_ms = 0;
     const size_t usage = zend_memory_usage(0);
     watch.wanted = usage > watch.mark + step();
     if (usage > watch.mark + step() * STEPS_UNASKED) {
@@ -177,7 +201,12 @@ void samovar_watch_request(const census_waiting *waiting) {
 }
 
 void samovar_watch_idle(const census_waiting *waiting) {
-    if (watch.due) {
+    if (!watch.due) {
+        return;
+    }
+    watch.due = false;
+    samovar_holdings_idle(report_hoard);
+    if (!watch.off && watch.wanted) {
         count(waiting);
     }
 }

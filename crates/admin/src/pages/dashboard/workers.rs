@@ -41,13 +41,13 @@ fn tiles(status: &Status) -> Markup {
 /// `App\Registry::$items`: +1 element per request since generation 7, 212 B each.
 fn growth(all: &[GrowthStatus]) -> Markup {
     html! {
-        p { "What resident workers hold more of with each request. It ends by " code { "limits.growth_bytes_max" } "." }
+        p { "What resident workers hold more of with each request. That of memory ends by " code { "limits.growth_bytes_max" } "." }
         div.scroll tabindex="0" { table {
             thead { tr {
                 th scope="col" { "What" }
                 th.number scope="col" { "Per request" }
                 th.number scope="col" { "Each" }
-                th scope="col" { "Declared in" }
+                th scope="col" { "Declared or opened in" }
                 th.number scope="col" { "Generation" }
                 th.number scope="col" { "Workers" }
                 th scope="col" { "Since" }
@@ -57,7 +57,7 @@ fn growth(all: &[GrowthStatus]) -> Markup {
                 tr {
                     th.name scope="row" { (without_controls(&it.name)) }
                     td.number { "+" (per_request(it)) " " (without_controls(&it.unit)) }
-                    td.number { (human::bytes(it.bytes_each)) }
+                    td.number { @if it.bytes_each > 0 { (human::bytes(it.bytes_each)) } }
                     td.name { (without_controls(&it.place)) }
                     td.number { (it.generation) }
                     td.number { (human::count(it.workers)) }
