@@ -212,9 +212,11 @@ impl FrontEnd {
         control.queue(lane).pending() == 0 && control.workers_of(lane).has_sleeper(control.words())
     }
 
-    /// Wakes a worker for each lane that still has requests waiting.
-    pub fn ring_withheld(&self) {
-        self.ring.control().wake_waiting();
+    /// Wakes a worker for each lane that still has requests waiting. True: one was refused, because as many as may be are on
+    /// their way; to be called again a moment later.
+    #[must_use]
+    pub fn ring_withheld(&self) -> bool {
+        self.ring.control().wake_waiting()
     }
 
     /// If a request has waited longer than `wait`, wakes all workers of its lane that sleep although there is work: the
@@ -491,7 +493,8 @@ impl FrontEnd {
             }
             each(slot);
         }
-        self.ring_withheld();
+        // In a second again.
+        let _ = self.ring_withheld();
     }
 
     fn cell(&self, slot: SlotIndex) -> &SlotCell {

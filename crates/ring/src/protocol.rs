@@ -77,12 +77,22 @@ impl Control {
     }
 
     /// Wakes a worker for each lane that has requests waiting.
-    pub(crate) fn wake_waiting(&self) {
+    ///
+    /// True: one is not woken only because as many as may be are on their way. Nobody looks again when they are up: whoever
+    /// takes a request wakes no other if all that wait seem short.
+    pub(crate) fn wake_waiting(&self) -> bool {
+        let mut is_refused = false;
         for &lane in Lane::ALL {
-            if self.queue(lane).pending() > 0 && self.may_begin(lane) {
+            if self.queue(lane).pending() == 0 {
+                continue;
+            }
+            if self.may_begin(lane) {
                 self.wake_worker(lane);
+            } else {
+                is_refused |= !self.counts_turns();
             }
         }
+        is_refused
     }
 
     /// Whether a worker that is woken for `lane` may begin. One that is held back has probes, and no turn.

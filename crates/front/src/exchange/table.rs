@@ -257,9 +257,10 @@ impl Exchanges {
         Poll::Pending
     }
 
-    /// Wakes workers for requests that nobody has taken yet.
-    pub(crate) fn ring_withheld(&self) {
-        self.front.ring_withheld();
+    /// Wakes workers for requests that nobody has taken yet. True: to be done again a moment later.
+    #[must_use]
+    pub(crate) fn ring_withheld(&self) -> bool {
+        self.front.ring_withheld()
     }
 
     /// Wakes workers for what was submitted and tasks for what has come. Returns how many were woken.
