@@ -11,7 +11,7 @@ mod reply;
 mod talk;
 
 pub(crate) use answer::{Answering, Broken, Head};
-pub(crate) use pool::Upstreams;
+pub(crate) use pool::{AllPlaces, Upstreams};
 pub(crate) use talk::{Feed, Terms, begin, talk};
 
 /// Takes bytes in as a php-fpm's answer, and says how many of them were body: for fuzzing.

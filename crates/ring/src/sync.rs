@@ -1,7 +1,11 @@
-//! The atomics of the protocol: the processor's, or loom's when the model checker runs.
+//! The atomics of the protocol, and the lock of its fronts: the processor's, or loom's when the model checker runs.
 
 #[cfg(loom)]
+pub(crate) use loom::sync::Mutex;
+#[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64};
+#[cfg(not(loom))]
+pub(crate) use std::sync::Mutex;
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64};
 

@@ -7,13 +7,14 @@ use crate::runtime::counters::Counters;
 use crate::runtime::throttle::Throttle;
 use crate::runtime::trouble::Trouble;
 use samovar_config::{FastCgi, Upstream};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Debug;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -38,15 +39,37 @@ pub(super) type AnyWire = Box<dyn Wire>;
 pub(crate) struct Upstreams {
     pools: RefCell<HashMap<Upstream, Rc<Pool>>>,
     counters: Arc<Counters>,
+    places: Arc<AllPlaces>,
 }
 
-/// The connections to one php-fpm.
+/// How many connections the front's threads have to each php-fpm, by its address.
 #[derive(Debug, Default)]
-struct Pool {
+pub(crate) struct AllPlaces(Mutex<HashMap<Upstream, Arc<Places>>>);
+
+/// Of one php-fpm.
+#[derive(Debug, Default)]
+struct Places {
     /// Those in use, and those that are being made.
-    used: Cell<usize>,
-    kept: RefCell<VecDeque<(AnyWire, Instant)>>,
+    used: AtomicUsize,
     freed: Notify,
+    /// Threads that have connections to it, or had one lately.
+    threads: AtomicUsize,
+}
+
+impl AllPlaces {
+    fn of(&self, upstream: &Upstream) -> Arc<Places> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // An address that a reload has taken out is forgotten.
+        all.retain(|known, places| known == upstream || Arc::strong_count(places) > 1);
+        Arc::clone(all.entry(upstream.clone()).or_default())
+    }
+}
+
+/// The connections to one php-fpm, of one thread.
+#[derive(Debug)]
+struct Pool {
+    places: Arc<Places>,
+    kept: RefCell<VecDeque<(AnyWire, Instant)>>,
     counters: Arc<Counters>,
     broken: Throttle,
 }
@@ -82,8 +105,8 @@ pub(crate) struct Link {
 }
 
 impl Upstreams {
-    pub(crate) fn new(counters: Arc<Counters>) -> Upstreams {
-        Upstreams { pools: RefCell::default(), counters }
+    pub(crate) fn new(counters: Arc<Counters>, places: Arc<AllPlaces>) -> Upstreams {
+        Upstreams { pools: RefCell::default(), counters, places }
     }
 
     /// A connection to `upstream`, in time. `may_be_kept`: one that was used before will do.
@@ -131,19 +154,38 @@ impl Upstreams {
         if let Some(pool) = pools.get(upstream) {
             return Rc::clone(pool);
         }
-        let pool = Rc::new(Pool { counters: Arc::clone(&self.counters), ..Pool::default() });
+        let (places, counters) = (self.places.of(upstream), Arc::clone(&self.counters));
+        places.threads.fetch_add(1, Ordering::Relaxed);
+        let pool = Rc::new(Pool {
+            places,
+            counters,
+            kept: RefCell::default(),
+            broken: Throttle::default(),
+        });
         pools.insert(upstream.clone(), Rc::clone(&pool));
         pool
+    }
+}
+
+impl Places {
+    fn take(&self, max: usize) -> bool {
+        let more = |used: usize| (used < max).then_some(used + 1);
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.places.threads.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Pool {
     /// Waits for a place, and takes it.
     async fn place(self: Rc<Pool>, max: usize) {
-        while self.used.get() >= max {
-            self.freed.notified().await;
+        while !self.places.take(max) {
+            self.places.freed.notified().await;
         }
-        self.used.set(self.used.get() + 1);
         self.counters.passes_open.add(1);
     }
 
@@ -169,7 +211,9 @@ impl Link {
     /// Its request is answered, and nothing is left in it.
     pub(super) fn keep(&mut self, wire: AnyWire) {
         let mut kept = self.pool.kept.borrow_mut();
-        if kept.len() < self.kept_max {
+        // Each keeps a process of php-fpm: of several threads each has its part of them.
+        let threads = self.pool.places.threads.load(Ordering::Relaxed).max(1);
+        if kept.len() < self.kept_max / threads {
             kept.push_back((wire, Instant::now()));
         }
     }
@@ -186,9 +230,9 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.pool.used.set(self.pool.used.get() - 1);
         self.pool.counters.passes_open.sub(1);
-        self.pool.freed.notify_one();
+        self.pool.places.used.fetch_sub(1, Ordering::Relaxed);
+        self.pool.places.freed.notify_one();
     }
 }
 
