@@ -14,6 +14,8 @@
 
 mod bell;
 mod codes;
+#[cfg(counted)]
+pub mod counted;
 mod crew;
 mod front_end;
 mod interim;

@@ -200,6 +200,18 @@ impl Ring {
         (0..self.fronts()).for_each(|front| self.ring_front(front));
     }
 
+    /// Where it is mapped, for who counts what is done there.
+    #[cfg(counted)]
+    pub fn base(&self) -> usize {
+        self.0.memory.base().as_ptr() as usize
+    }
+
+    /// How long the mapping is.
+    #[cfg(counted)]
+    pub fn bytes(&self) -> usize {
+        bytes_of(self.slots())
+    }
+
     pub(crate) fn control(&self) -> &Control {
         // SAFETY: the mapping begins with CONTROL_BYTES ≥ size_of::<Control>(), page-aligned; every field is an
         // atomic, so that other processes' writes are no data race and every bit pattern is valid.

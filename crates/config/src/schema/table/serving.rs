@@ -9,8 +9,9 @@ use crate::schema::{finish, notation};
 
 use super::row::{self, count, path};
 
-/// One thread of the front is kept busy by the workers of about so many cores, if their requests are very short.
-const CORES_PER_FRONT_THREAD: usize = 16;
+/// The workers of so many cores, with pages of 100 µs, keep a thread of the front busy for two thirds of its time
+/// (`bench/scenarios/fronts.py`).
+const CORES_PER_FRONT_THREAD: usize = 8;
 /// As many as a ring can have fronts.
 const FRONT_THREADS_MAX: usize = 16;
 
@@ -80,7 +81,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.front_threads,
         },
         default: Preset::Text("auto"),
-        doc: "Threads that serve connections; auto: one, from 32 cores on one for each 16",
+        doc: "Threads that serve connections; auto: one, from 16 cores on one for each 8",
         long: "TLS, HTTP, static files and the way to the workers of a connection are one thread's. One \
                serves tens of thousands of requests a second; more are for machines with so many \
                cores that it is busy all the time. With 16 pools and more there are fewer.",
