@@ -5,7 +5,7 @@
 //! must be able to rely on (which slots are free, positions, generations, the queue's tail) it keeps in
 //! its own memory and only publishes.
 
-use crate::crew::Crew;
+use crate::crew::{Crew, Tails};
 use crate::interim::{FRAME_BYTES, Frame, INTERIM_BYTES_MAX};
 use crate::layout::{
     ANSWER_BYTES, BODY_BYTES, HEAD_BYTES, Lane, REPORT_BYTES, REQUEST_BYTES, SlotCell, SlotIndex,
@@ -109,9 +109,8 @@ impl FrontEnd {
     /// # Panics
     /// If it has several.
     pub fn new(ring: Ring) -> FrontEnd {
-        let mut all = FrontEnd::all(&ring);
-        assert!(all.len() == 1, "the ring has {} fronts", all.len());
-        all.remove(0)
+        assert_eq!(ring.fronts(), 1, "each of several is made by `all`");
+        FrontEnd::of(ring, Crew::Alone(Tails::default()))
     }
 
     /// The fronts of `ring`, for a thread each. To be called once.

@@ -45,10 +45,8 @@ pub(super) struct Control {
 impl FrontHandle {
     /// Requests from now on are answered by other settings. The access log and the ring stay what they are. Returns at once.
     pub fn switch(&self, next: ValidSettings) {
-        for control in self.0.of_threads_ref() {
-            *control.next() = Some(next.clone());
-            control.called.notify_one();
-        }
+        self.0.beside.iter().for_each(|control| control.tell_next(next.clone()));
+        self.0.tell_next(next);
     }
 
     /// Asks workers that are held back for `target`, as `next` routes it, and tells `done` whether they may take over: they
@@ -185,6 +183,11 @@ impl Control {
 
     fn listeners(&self) -> MutexGuard<'_, Vec<Kept>> {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell_next(&self, next: ValidSettings) {
+        *self.next() = Some(next);
+        self.called.notify_one();
     }
 
     fn switch_settings(&self, shared: &Shared) {

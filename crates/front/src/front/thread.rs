@@ -60,6 +60,9 @@ pub(super) struct PoolPart {
     pub(super) common: (Arc<Common>, Shares, Shares),
 }
 
+/// The threads for files and for packing.
+type Helpers = (Rc<DiskThreads>, Rc<Packing>);
+
 /// Where the connections of a thread come from.
 pub(super) enum Entrance {
     /// It accepts them, and serves some itself.
@@ -152,7 +155,7 @@ impl PoolPart {
         self,
         clock: &Rc<Clock>,
         recorder: Recorder,
-        (tls, threads): (Option<Arc<Tls>>, (Rc<DiskThreads>, Rc<Packing>)),
+        (tls, threads): (Option<Arc<Tls>>, Helpers),
     ) -> Shared {
         let exchanges = Rc::new(RefCell::new(Exchanges::by(clock, self.front, self.link)));
         let setup = (self.setup.into_setup(), tls);

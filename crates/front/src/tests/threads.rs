@@ -64,8 +64,8 @@ fn who_comes_first_is_served_first_whatever_thread_it_came_to() {
     let mut clients: Vec<_> = (0..12).map(|_| server.client()).collect();
     get(&mut clients[0], "/gate");
     until("it runs", || ran.lock().unwrap().len() == 1);
-    for number in 1..12 {
-        get(&mut clients[number], &format!("/{number}"));
+    for (number, client) in clients.iter_mut().enumerate().skip(1) {
+        get(client, &format!("/{number}"));
         until("it is queued", || queued(&server) == number as u64);
     }
     go.send(()).unwrap();
@@ -84,8 +84,8 @@ fn the_queue_is_full_for_all_threads_at_once() {
     let mut clients: Vec<_> = (0..3).map(|_| server.client()).collect();
     get(&mut clients[0], "/gate");
     until("it runs", || ran.lock().unwrap().len() == 1);
-    for number in 1..3 {
-        get(&mut clients[number], "/");
+    for (number, client) in clients.iter_mut().enumerate().skip(1) {
+        get(client, "/");
         until("it is queued", || queued(&server) == number as u64);
     }
     for _ in 0..THREADS {
