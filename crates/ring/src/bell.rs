@@ -86,7 +86,9 @@ fn words<'a>(
     all: &'a [AtomicU64],
     part: &Range<usize>,
 ) -> impl Iterator<Item = (usize, &'a AtomicU64)> {
-    all.iter().enumerate().take(part.end.div_ceil(64)).skip(part.start / 64)
+    let from = part.start / 64;
+    let own = all.get(from..part.end.div_ceil(64)).unwrap_or_default();
+    own.iter().enumerate().map(move |(at, word)| (from + at, word))
 }
 
 /// front → workers: the workers of a lane, a bit each, and which of them sleep.
