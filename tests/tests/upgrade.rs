@@ -18,6 +18,8 @@ use std::path::PathBuf;
 
 /// Upgrades of one server in the suite; the three models make thirty.
 const ROUNDS: usize = 10;
+/// Of one whose front has several threads.
+const ROUNDS_OF_THREADS: usize = 3;
 /// The same in `make nightly`.
 const ROUNDS_NIGHTLY: usize = 100;
 
@@ -134,6 +136,12 @@ fn no_request_is_lost_in_the_checkpoint_model() {
 #[test]
 fn no_request_is_lost_in_the_resident_model() {
     again_and_again(Server::script(RESIDENT), ROUNDS);
+}
+
+#[test]
+fn no_request_is_lost_by_several_threads() {
+    let start = Server::script(CHECKPOINT).args(["--front-threads", "3"]);
+    again_and_again(start, ROUNDS_OF_THREADS);
 }
 
 #[test]

@@ -131,8 +131,8 @@ pub struct Start {
     pub channel: RawFd,
     /// The inherited memory file of the ring.
     pub ring: RawFd,
-    /// The inherited eventfd that wakes the front.
-    pub bell: RawFd,
+    /// The inherited eventfds that wake the fronts, one for each.
+    pub bells: Vec<RawFd>,
     /// The inherited memory file of what workers share beside requests.
     pub shared: RawFd,
     /// The inherited memory file of what is published.

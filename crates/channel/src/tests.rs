@@ -219,7 +219,7 @@ proptest! {
             parent,
             channel: 3,
             ring: 4,
-            bell: 5,
+            bells: vec![5; 1 + usize::from(parent % 5 == 0)],
             shared: 6,
             published: 7,
             publishing: 8,
@@ -374,7 +374,7 @@ fn a_start_that_is_sealed_cannot_be_written() {
         parent: 1,
         channel: 3,
         ring: 4,
-        bell: 5,
+        bells: vec![5],
         shared: 6,
         published: 7,
         publishing: 8,
@@ -393,7 +393,7 @@ fn a_start_that_is_sealed_cannot_be_written() {
 fn a_start_of_another_version_is_an_error() {
     let flags = rustix::fs::MemfdFlags::CLOEXEC;
     let mut file = File::from(rustix::fs::memfd_create("test", flags).expect("a memory file"));
-    file.write_all(br#"{"parent":1,"channel":3,"ring":4,"bell":5,"options":{}}"#).expect("room");
+    file.write_all(br#"{"parent":1,"channel":3,"ring":4,"bells":[5],"options":{}}"#).expect("room");
     let error = Start::read(file.into()).expect_err("it says nothing").to_string();
     assert!(error.contains("missing field"), "{error}");
 }

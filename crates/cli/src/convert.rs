@@ -4,6 +4,6 @@ mod front;
 mod push;
 mod supervisor;
 
-pub(crate) use front::front_settings;
+pub(crate) use front::{front_settings, front_threads};
 pub(crate) use push::{host_name, push_options};
 pub(crate) use supervisor::{Ears, check_limits, environment, sandbox, supervisor_settings};

@@ -12,6 +12,10 @@ use samovar_supervisor::sampled_descriptors;
 const OWN: u64 = 64;
 /// The same of each further pool.
 const OWN_OF_POOL: u64 = 24;
+/// Of each further thread of the front: its epoll, and what wakes it.
+const OWN_OF_THREAD: u64 = 4;
+/// And, in each pool, its bell and the runtime's copy.
+const BELLS: u64 = 2;
 /// One descriptor per this many connections is kept for a file: static ones, bodies and answers that wait on the disk.
 const CONNECTIONS_PER_FILE: u64 = 8;
 /// Kept for files in any case.
@@ -86,7 +90,9 @@ fn others(settings: &Settings) -> u64 {
     let consoles: u64 = settings.consoles.iter().map(|console| console.count as u64).sum();
     let pool = |pool: &samovar_config::Pool| OWN_OF_POOL + 2 * pool.settings.workers.max as u64;
     let pools: u64 = settings.pools.iter().map(pool).sum();
-    OWN + FILES_MIN + pools + 2 * (consoles + settings.workers.max as u64)
+    let more_threads = settings.front_threads.saturating_sub(1) as u64;
+    let threads = more_threads * (OWN_OF_THREAD + BELLS * (1 + settings.pools.len() as u64));
+    OWN + FILES_MIN + pools + threads + 2 * (consoles + settings.workers.max as u64)
 }
 
 #[cfg(test)]

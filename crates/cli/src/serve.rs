@@ -12,7 +12,7 @@ pub(crate) mod ways;
 
 use crate::control::report::StatusSources;
 use crate::control::socket::Socket;
-use crate::convert::{Ears, check_limits, environment, front_settings, sandbox};
+use crate::convert::{Ears, check_limits, environment, front_settings, front_threads, sandbox};
 use crate::graphs::Graphs;
 use crate::handover::predecessor::Predecessor;
 use crate::logging::{self, LastWords, Logs};
@@ -331,7 +331,9 @@ struct Prepared {
 }
 
 fn prepare(settings: &Settings, logs: &Logs, follows: bool) -> Result<Prepared> {
-    let ring = Ring::create(settings.limits.queue_max).context("cannot create the ring")?;
+    let fronts = front_threads(settings);
+    let ring =
+        Ring::shared_by(fronts, settings.limits.queue_max).context("cannot create the ring")?;
     // Signals are blocked here, before any thread but the logs' exists, which block them by themselves: threads
     // inherit the mask.
     let shared = Shared::create(settings.shared.bytes_max)
@@ -347,7 +349,7 @@ fn prepare(settings: &Settings, logs: &Logs, follows: bool) -> Result<Prepared> 
     }
     publish::publish(published.publisher(), &files).context("cannot publish a file")?;
     published.start().context("cannot start the thread that publishes")?;
-    let of_pools = pools::prepare(settings, &mut supervisor)?;
+    let of_pools = pools::prepare(settings, fronts, &mut supervisor)?;
     Ok(Prepared { ring, shared, published, supervisor, of_pools })
 }
 

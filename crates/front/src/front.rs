@@ -1,73 +1,65 @@
-//! The front as a whole: one thread, its runtime, its listeners, from the start to the end.
+//! The front as a whole: its listeners, its threads, from the start to the end.
 //!
-//! `handle` is what other threads hold of it, `sweep` what runs beside all requests, `drain` its end. Imports everything
-//! below it.
+//! `handle` is what other threads hold of it, `thread` one of its own, `sweep` what runs beside all requests there, `drain` its
+//! end. Imports everything below it.
 
 mod drain;
 pub(crate) mod handle;
 pub(crate) mod sweep;
+mod thread;
 
-use crate::client::accept::{self, Terms};
-use crate::client::listeners::{Bound, BoundSocket};
-use crate::client::registry::Connections;
-use crate::exchange::{Exchanges, SharedExchanges};
-use crate::log::{AccessLog, Recorder};
-use crate::request;
+use crate::client::listeners::Bound;
+use crate::client::mates::Mates;
+use crate::exchange::shares::Shares;
+use crate::log::AccessLog;
 use crate::runtime::disk::DiskThreads;
-use crate::runtime::link::SupervisorLink;
-use crate::runtime::mishap::Essentials;
+use crate::runtime::link::{Link, SupervisorLink};
 use crate::runtime::packing::Packing;
 use crate::runtime::threads::Threads;
-use crate::runtime::{bell, scheduling};
 use crate::setup::{StartError, ValidSettings};
-use crate::shared::Shared;
+use crate::shared::common::Common;
 use crate::tls::Tls;
 use crate::upstream::Names;
 use handle::{Control, FrontHandle};
-use samovar_config::{DEFAULT_POOL, Protocol, Settings};
+use samovar_config::{DEFAULT_POOL, Settings};
 use samovar_insight::Intake;
-use samovar_ring::Ring;
-use std::cell::RefCell;
+use samovar_ring::{FrontEnd, Ring};
 use std::io;
-use std::rc::Rc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
-use tokio::task::JoinHandle;
+use std::thread::JoinHandle;
+use thread::{Alarm, Entrance, Part, PoolPart};
 
 /// A front that is ready to run.
 pub struct Front {
     listeners: Vec<Bound>,
     tls: Option<Arc<Tls>>,
-    ring: Ring,
-    setup: ValidSettings,
-    link: SupervisorLink,
     intake: Option<Intake>,
     threads: (DiskThreads, Packing, Threads),
-    control: Arc<Control>,
-    /// Beside the default one.
+    /// The default one first.
     pools: Vec<PoolEnd>,
 }
 
-/// Another pool, before the front runs.
+/// A pool, before the front runs.
 struct PoolEnd {
     name: String,
     ring: Ring,
     setup: ValidSettings,
-    link: SupervisorLink,
+    link: Link,
     control: Arc<Control>,
 }
 
 impl std::fmt::Debug for Front {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Front").field("settings", &self.setup.settings).finish_non_exhaustive()
+        let settings = self.pools.first().map(|pool| &pool.setup.settings);
+        f.debug_struct("Front").field("settings", &settings).finish_non_exhaustive()
     }
 }
 
 impl Front {
     /// A front that serves `settings.root` on `listeners` by the workers of `ring`, and tells `intake` of each request. It runs when
-    /// [`Self::run`] is called, on the thread that calls it. Listeners that speak TLS do so by `tls`.
+    /// [`Self::run`] is called: on the thread that calls it, and, if the ring is for several fronts, on one more for each of
+    /// the others. Listeners that speak TLS do so by `tls`.
     pub fn new(
         listeners: Vec<Bound>,
         tls: Option<Arc<Tls>>,
@@ -79,15 +71,19 @@ impl Front {
         let setup = ValidSettings::new(settings)?;
         let log = open_log(&setup.settings)?;
         let kept = listeners.iter().map(Bound::keep).collect::<io::Result<Vec<_>>>()?;
-        let control = Arc::new(Control::new(log, kept));
+        let control = Arc::new(Control::new(log, kept, ring.fronts()));
         let handle = FrontHandle(Arc::clone(&control));
         let threads = (DiskThreads::start()?, Packing::start()?, Names::start()?);
-        let pools = Vec::new();
-        Ok((Front { listeners, tls, ring, setup, link, intake, threads, control, pools }, handle))
+        let name = DEFAULT_POOL.to_owned();
+        let pools = vec![PoolEnd { name, ring, setup, link: link.into(), control }];
+        Ok((Front { listeners, tls, intake, threads, pools }, handle))
     }
 
     /// Adds a pool for the requests that `settings.pools` of the default one say, in their order: it is answered by `settings`
-    /// and by the workers of `ring`. What the handle switches, probes and counts is this pool's.
+    /// and by the workers of `ring`, which is for as many fronts. What the handle switches, probes and counts is this pool's.
+    ///
+    /// # Panics
+    /// If it is for another number of fronts.
     pub fn add_pool(
         &mut self,
         name: &str,
@@ -96,56 +92,129 @@ impl Front {
         link: SupervisorLink,
     ) -> Result<FrontHandle, StartError> {
         let setup = ValidSettings::new(settings)?;
-        let control = Arc::new(self.control.of_pool());
+        let first = &self.pools[0];
+        assert_eq!(ring.fronts(), first.ring.fronts(), "each thread has a part of each pool");
+        let control = Arc::new(first.control.of_pool());
         let handle = FrontHandle(Arc::clone(&control));
-        self.pools.push(PoolEnd { name: name.to_owned(), ring, setup, link, control });
+        let (name, link) = (name.to_owned(), link.into());
+        self.pools.push(PoolEnd { name, ring, setup, link, control });
         Ok(handle)
     }
 
     /// Serves until the handle drains it; then returns.
     pub fn run(self) -> io::Result<()> {
-        let Front { listeners, tls, ring, setup, link, intake, threads, control, pools } = self;
-        let runtime = runtime()?;
-        let exchanges = Rc::new(RefCell::new(Exchanges::new(ring.clone(), link)));
-        let (disk, packing, names) = threads;
-        let threads = (Rc::new(disk), Rc::new(packing), Rc::new(Names::new(names)));
-        let format = setup.settings.access_log_format;
-        let counters = Arc::clone(&control.counters);
-        let recorder = Recorder::new(control.log.clone(), format, Arc::clone(&counters), intake);
-        let shared = Rc::new(Shared::new(
-            (setup.into_setup(), tls.clone()),
-            Rc::clone(&exchanges),
-            recorder,
-            threads,
-            counters,
-        ));
-        let mut rings = vec![ring];
-        let mut controls = vec![Arc::clone(&control)];
-        let mut parked = vec![exchanges];
-        let mut others = Vec::new();
-        for PoolEnd { name, ring, setup, link, control } in pools {
-            let pool = Rc::new(beside(&shared, &ring, setup, link, &control));
-            pool.call(&name);
-            parked.push(Rc::clone(&pool.exchanges));
-            others.push(pool);
-            rings.push(ring);
-            controls.push(control);
-        }
-        if !others.is_empty() {
-            shared.call(DEFAULT_POOL);
-            shared.lead(others);
-        }
-        PARKED.set(parked);
-        if let Err(error) = scheduling::give_way_to_workers() {
-            tracing::warn!(%error, "the front takes processors from busy workers");
-        }
-        let result = runtime.block_on(serve(shared, &rings, (listeners, tls), &controls));
-        control.is_ready.store(false, Ordering::Release);
-        PARKED.take();
-        // Ends all tasks that are left; they unregister from what they share, which they hold themselves.
-        runtime.shutdown_timeout(Duration::ZERO);
+        let control = Arc::clone(&self.pools[0].control);
+        let result = self.serve(&control);
         control.log.finish();
         result
+    }
+
+    fn serve(self, control: &Arc<Control>) -> io::Result<()> {
+        let Front { listeners, tls, intake, threads, pools } = self;
+        let count = pools[0].ring.fronts();
+        let alarm = (count > 1).then(Arc::<Alarm>::default);
+        let mut intakes = vec![intake];
+        for _ in 1..count {
+            intakes.push(intakes[0].as_ref().map(Intake::beside));
+        }
+        let mut parts = Vec::with_capacity(count);
+        for intake in intakes {
+            let (disk, packing, names) = &threads;
+            let threads = (disk.beside(), packing.clone(), names.clone());
+            let (pools, tls, alarm) = (Vec::new(), tls.clone(), alarm.clone());
+            parts.push(Part { pools, tls, intake, threads, alarm });
+        }
+        drop((threads, tls));
+        for pool in pools {
+            for (part, of_pool) in parts.iter_mut().zip(pool.share_out()) {
+                part.pools.push(of_pool);
+            }
+        }
+        let Some(alarm) = alarm else {
+            let first = parts.remove(0);
+            return first.run(Entrance::Listeners(listeners, None));
+        };
+        let (mates, calls) = Mates::of(count);
+        let mut parts = parts.into_iter();
+        let first = parts.next().expect("there are as many as fronts");
+        let mut others = Others { alarm: Arc::clone(&alarm), threads: Vec::new() };
+        for (number, (part, calls)) in (2..).zip(parts.zip(calls)) {
+            let entrance = Entrance::Calls(calls, Arc::clone(control));
+            others.start(number, part, entrance)?;
+        }
+        let result = others.guard(|| first.run(Entrance::Listeners(listeners, Some(mates))));
+        result.and(others.join())
+    }
+}
+
+/// The threads beside the first.
+struct Others {
+    alarm: Arc<Alarm>,
+    threads: Vec<JoinHandle<io::Result<()>>>,
+}
+
+impl Others {
+    /// All are made before a request is served.
+    fn start(&mut self, number: usize, part: Part, entrance: Entrance) -> io::Result<()> {
+        let alarm = Arc::clone(&self.alarm);
+        let thread = std::thread::Builder::new().name(format!("front-{number}"));
+        let serve = move || raise_if_broken(&alarm, || part.run(entrance));
+        let started = thread.spawn(serve).map_err(|error| {
+            // Those that run have nobody to serve.
+            self.alarm.raise();
+            io::Error::new(
+                error.kind(),
+                format!("cannot start thread {number} of the front: {error}\nhint: set fewer `front_threads`, or raise the limit of processes"),
+            )
+        })?;
+        self.threads.push(started);
+        Ok(())
+    }
+
+    fn guard(&self, run: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        raise_if_broken(&self.alarm, run)
+    }
+
+    /// Waits until they have drained.
+    fn join(self) -> io::Result<()> {
+        let ended = |thread: JoinHandle<io::Result<()>>| {
+            thread
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("a thread of the front panicked")))
+        };
+        self.threads.into_iter().map(ended).fold(Ok(()), io::Result::and)
+    }
+}
+
+/// What `run` comes to. Whoever ends because something broke takes all others along.
+fn raise_if_broken(alarm: &Alarm, run: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    let ended = catch_unwind(AssertUnwindSafe(run));
+    let ended = ended.unwrap_or_else(|_| {
+        Err(io::Error::other("a thread of the front panicked: the log says where"))
+    });
+    if ended.is_err() {
+        alarm.raise();
+    }
+    ended
+}
+
+impl PoolEnd {
+    /// A part for each thread.
+    fn share_out(self) -> impl Iterator<Item = PoolPart> {
+        let PoolEnd { name, ring, setup, link, control } = self;
+        let controls: Vec<_> = control.of_threads().collect();
+        let counters = controls.iter().map(|control| Arc::clone(&control.counters)).collect();
+        let common = Arc::new(Common::of(counters));
+        let shares = Shares::of(controls.len()).into_iter().zip(Shares::of(controls.len()));
+        let ends = FrontEnd::all(&ring).into_iter().zip(controls).zip(shares);
+        ends.map(move |((front, control), (requests, connections))| PoolPart {
+            name: name.clone(),
+            front,
+            setup: setup.clone(),
+            link: link.clone(),
+            control,
+            common: (Arc::clone(&common), requests, connections),
+        })
     }
 }
 
@@ -155,146 +224,4 @@ fn open_log(settings: &Settings) -> Result<AccessLog, StartError> {
         Some(path) => StartError::Log { path: path.to_owned(), source },
         None => StartError::Io(source),
     })
-}
-
-thread_local! {
-    /// For the runtime's park hook, which can hold nothing that belongs to a thread.
-    static PARKED: RefCell<Vec<SharedExchanges>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Another pool's part, beside that of the default one.
-fn beside(
-    shared: &Shared,
-    ring: &Ring,
-    setup: ValidSettings,
-    link: SupervisorLink,
-    control: &Control,
-) -> Shared {
-    let exchanges = Exchanges::by(&shared.clock, ring.clone(), link);
-    let counters = Arc::clone(&control.counters);
-    let recorder = shared.recorder.beside(Arc::clone(&counters));
-    let names = shared.upstreams.names();
-    let threads = (Rc::clone(&shared.disk), Rc::clone(&shared.packing), names);
-    let exchanges = Rc::new(RefCell::new(exchanges));
-    let setup = (setup.into_setup(), shared.tls.clone());
-    Shared::new(setup, exchanges, recorder, threads, counters).swept_with(shared)
-}
-
-fn before_park() {
-    PARKED.with_borrow(|all| all.iter().for_each(|one| one.borrow_mut().before_park()));
-}
-
-/// One look at the clock is enough.
-fn after_unpark() {
-    PARKED.with_borrow(|all| {
-        if let Some((first, others)) = all.split_first() {
-            first.borrow_mut().after_unpark();
-            for one in others {
-                one.borrow_mut().stay_awake();
-            }
-        }
-    });
-}
-
-/// Local tasks on one thread. What a park hook wakes runs before the runtime sleeps, without a system call.
-fn runtime() -> io::Result<LocalRuntime> {
-    Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .on_thread_park(before_park)
-        .on_thread_unpark(after_unpark)
-        .build_local(LocalOptions::default())
-}
-
-async fn serve(
-    shared: Rc<Shared>,
-    rings: &[Ring],
-    (listeners, tls): (Vec<Bound>, Option<Arc<Tls>>),
-    controls: &[Arc<Control>],
-) -> io::Result<()> {
-    let [control, ..] = controls else { return Ok(()) };
-    let connections = Rc::new(Connections::default());
-    let essentials = Rc::new(Essentials::default());
-    let pools: Vec<_> = std::iter::once(&shared).chain(shared.others()).cloned().collect();
-    for (pool, ring) in pools.into_iter().zip(rings) {
-        let bell = bell::register(ring)?;
-        essentials.spawn(sweep::answer_bell(Rc::clone(&pool), bell));
-        essentials.spawn(sweep::guard_withheld(pool));
-    }
-    essentials.spawn(sweep::sweep(Rc::clone(&shared), Rc::clone(&connections)));
-    let mut accepting = Vec::new();
-    while control.is_held() && !control.drains.load(Ordering::Acquire) {
-        obey(&shared, controls);
-        control.called.notified().await;
-    }
-    for Bound { socket, protocol, role, has_proxy_header, .. } in listeners {
-        let (shared, connections) = (Rc::clone(&shared), Rc::clone(&connections));
-        let tls = match protocol {
-            Protocol::Http | Protocol::FastCgi => None,
-            Protocol::Https => Some(tls.clone().ok_or_else(no_certificate)?),
-        };
-        let terms =
-            Terms { role, has_proxy_header, tls, is_fastcgi: protocol == Protocol::FastCgi };
-        let task = match socket {
-            BoundSocket::Tcp(listener) => {
-                listener.set_nonblocking(true)?;
-                let listener = tokio::net::TcpListener::from_std(listener)?;
-                let accept = accept::accept(shared, connections, listener, terms, request::serve);
-                essentials.spawn(accept)
-            }
-            BoundSocket::Unix(listener, file) => {
-                listener.set_nonblocking(true)?;
-                let listener = (tokio::net::UnixListener::from_std(listener)?, file);
-                let accept = accept::accept(shared, connections, listener, terms, request::serve);
-                essentials.spawn(accept)
-            }
-        };
-        accepting.push(task);
-    }
-    if let Some(tls) = tls {
-        essentials.spawn(sweep::renew(Rc::clone(&shared), tls));
-    }
-    control.is_ready.store(true, Ordering::Release);
-    tokio::select! {
-        () = live(&shared, &connections, controls, accepting) => Ok(()),
-        () = essentials.broken() => Err(io::Error::other(
-            "a part of the front that all requests need has panicked: its message is in the log",
-        )),
-    }
-}
-
-/// Does what was asked for of any pool. What is to change in several of them changes in all, or in none yet.
-fn obey(shared: &Rc<Shared>, controls: &[Arc<Control>]) {
-    let _whole = controls.first().map(|control| control.together());
-    let pools = std::iter::once(shared).chain(shared.others());
-    pools.zip(controls).for_each(|(pool, control)| control.obey(pool));
-}
-
-fn no_certificate() -> io::Error {
-    io::Error::other("a listener is to speak TLS, and there is no certificate")
-}
-
-/// From the first request to the last.
-async fn live(
-    shared: &Rc<Shared>,
-    connections: &Connections,
-    controls: &[Arc<Control>],
-    accepting: Vec<JoinHandle<()>>,
-) {
-    let [control, ..] = controls else { return };
-    while !control.drains.load(Ordering::Acquire) {
-        obey(shared, controls);
-        control.called.notified().await;
-    }
-    control.is_ready.store(false, Ordering::Release);
-    control.forget_listeners();
-    for task in &accepting {
-        task.abort();
-    }
-    for task in accepting {
-        // Waits until the listener is closed; "aborted" is what it says.
-        let _ = task.await;
-    }
-    let is_succeeded = control.is_succeeded.load(Ordering::Acquire);
-    drain::finish(shared, connections, is_succeeded).await;
 }

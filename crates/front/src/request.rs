@@ -121,7 +121,7 @@ async fn tell(
     let mut response = match answered {
         Ok(response) => {
             if response.status().is_success() {
-                shared.has_served.set(true);
+                shared.has_served();
             }
             response
         }

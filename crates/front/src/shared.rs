@@ -1,9 +1,8 @@
-//! What all tasks of the front's thread share. No lock: one thread.
+//! What all tasks of one of the front's threads share. No lock: one thread. What its threads have in common is in `common`.
 //!
 //! Knows no connection: these know it. Imports `setup`, `exchange`, `log` and `runtime`.
 
 use crate::exchange::SharedExchanges;
-use crate::exchange::deaths::Deaths;
 use crate::exchange::shares::Shares;
 use crate::log::Recorder;
 use crate::log::request_id::RequestIds;
@@ -15,11 +14,11 @@ use crate::runtime::lots::Lots;
 use crate::runtime::packing::Packing;
 use crate::runtime::shed::Shed;
 use crate::runtime::throttle::Throttle;
-use crate::runtime::tokens::Tokens;
 use crate::runtime::trouble::Trouble;
 use crate::setup::Setup;
 use crate::tls::Tls;
 use crate::upstream::{Names, Upstreams};
+use common::Common;
 use jiff::Timestamp;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashSet;
@@ -27,6 +26,8 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::Notify;
+
+pub(crate) mod common;
 
 /// Header names of which it was said that they were dropped.
 const DROPPED_NAMES_MAX: usize = 64;
@@ -41,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) exchanges: SharedExchanges,
     pub(crate) counters: Arc<Counters>,
+    /// With the pool's part of the other threads.
+    pub(crate) common: Arc<Common>,
     pub(crate) recorder: Rc<Recorder>,
     pub(crate) disk: Rc<DiskThreads>,
     pub(crate) packing: Rc<Packing>,
@@ -50,8 +53,6 @@ pub(crate) struct Shared {
     pub(crate) traces: Traces,
     /// Whose call graph is taken down.
     pub(crate) lots: Lots,
-    /// Whose call graph is taken down next.
-    pub(crate) tokens: Tokens,
     /// Encoded request heads are made here.
     pub(crate) encoded: RefCell<Vec<u8>>,
     /// Set once: no new connections, none kept alive.
@@ -65,10 +66,6 @@ pub(crate) struct Shared {
     /// Places that clients have, and their connections.
     pub(crate) request_shares: Rc<Shares>,
     pub(crate) connection_shares: Rc<Shares>,
-    /// Which pages workers died of.
-    pub(crate) deaths: RefCell<Deaths>,
-    /// A page or file was answered successfully, ever.
-    pub(crate) has_served: Cell<bool>,
     dropped_names: RefCell<HashSet<Vec<u8>>>,
 }
 
@@ -97,6 +94,7 @@ impl Shared {
         recorder: Recorder,
         (disk, packing, names): (Rc<DiskThreads>, Rc<Packing>, Rc<Names>),
         counters: Arc<Counters>,
+        (common, request_shares, connection_shares): (Arc<Common>, Shares, Shares),
     ) -> Shared {
         let clock = Rc::clone(exchanges.borrow().clock());
         Shared {
@@ -105,27 +103,30 @@ impl Shared {
             setup: RefCell::new(Rc::new(setup)),
             tls,
             exchanges,
-            upstreams: Upstreams::new(Arc::clone(&counters), names),
+            upstreams: Upstreams::new(Arc::clone(&counters), Arc::clone(&common.upstreams), names),
             counters,
+            common,
             recorder: Rc::new(recorder),
             disk,
             packing,
             ids: RequestIds::new(),
             traces: Traces::default(),
             lots: Lots::default(),
-            tokens: Tokens::default(),
             encoded: RefCell::new(Vec::with_capacity(8 * 1024)),
             draining: Cell::new(false),
             sweeper: Rc::default(),
             clock,
             started: Timestamp::now(),
             warnings: Warnings::default(),
-            request_shares: Rc::default(),
-            connection_shares: Rc::default(),
-            deaths: RefCell::default(),
-            has_served: Cell::new(false),
+            request_shares: Rc::new(request_shares),
+            connection_shares: Rc::new(connection_shares),
             dropped_names: RefCell::default(),
         }
+    }
+
+    /// A page or file was answered successfully.
+    pub(crate) fn has_served(&self) {
+        self.common.note_served();
     }
 
     /// The setup by which a request that comes now is answered.

@@ -13,6 +13,7 @@ mod http;
 mod http2;
 mod life;
 mod slow;
+mod threads;
 
 use crate::{Bound, Front, FrontEvent, FrontHandle};
 use samovar_config::{Protocol, Settings};
@@ -179,7 +180,7 @@ impl Server {
         let mut settings = Settings::defaults(root.path()).unwrap();
         settings.temp_dir = root.path().to_owned();
         change(&mut settings);
-        let ring = Ring::create(slots).unwrap();
+        let ring = Ring::shared_by(settings.front_threads, slots).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (said, events) = channel();

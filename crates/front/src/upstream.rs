@@ -14,7 +14,7 @@ mod talk;
 
 pub(crate) use answer::{Answering, Broken, Head};
 pub(crate) use names::Names;
-pub(crate) use pool::{Link, NoLink, Upstreams};
+pub(crate) use pool::{AllPlaces, Link, NoLink, Upstreams};
 pub(crate) use talk::{Feed, Terms, begin, talk};
 
 /// Takes bytes in as a php-fpm's answer, and says how many of them were body: for fuzzing.

@@ -46,6 +46,14 @@ pub fn intake() -> (Intake, Outlet) {
 }
 
 impl Intake {
+    /// The end of another thread of the front, into the same channel. The batches that come back are for the first one.
+    #[must_use]
+    pub fn beside(&self) -> Intake {
+        let (_, empty) = sync_channel(1);
+        let (batch, full) = (Batch::default(), self.full.clone());
+        Intake { batch, full, empty, lost: Arc::clone(&self.lost) }
+    }
+
     /// Takes a finished request.
     pub fn put(&mut self, finished: &Finished) {
         self.batch.put(finished);

@@ -7,6 +7,7 @@
 
 use crate::layout::{SLOTS_MAX, SlotIndex, WORKERS_MAX};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, publish_before_look};
+use std::ops::Range;
 
 /// How many of those that have gone to sleep last are remembered: with more cores, the first cells have run lately, too.
 const RECENT_MAX: u32 = 4;
@@ -17,7 +18,7 @@ const _: () = assert!(WORKERS_MAX < RECENT_MASK as usize);
 const SLOT_WORDS: usize = SLOTS_MAX.div_ceil(64);
 pub(crate) const WORKER_WORDS: usize = WORKERS_MAX.div_ceil(64);
 
-/// worker → front: which slots have news, and whether the front must be woken for them.
+/// worker → front: which slots have news, and whether the front must be woken for them. Each front has one.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct FrontBell {
@@ -44,9 +45,9 @@ impl FrontBell {
         self.asleep.load(Ordering::SeqCst) == 1 && self.asleep.swap(0, Ordering::SeqCst) == 1
     }
 
-    /// Front: takes all marks of the first `slots` slots.
-    pub(crate) fn take(&self, slots: usize, mut each: impl FnMut(SlotIndex)) {
-        for (at, word) in self.news.iter().enumerate().take(slots.div_ceil(64)) {
+    /// Front: takes all marks of its slots.
+    pub(crate) fn take(&self, part: &Range<usize>, mut each: impl FnMut(SlotIndex)) {
+        for (at, word) in words(&self.news, part) {
             if word.load(Ordering::Relaxed) == 0 {
                 continue;
             }
@@ -54,7 +55,8 @@ impl FrontBell {
             while marks != 0 {
                 let index = at * 64 + marks.trailing_zeros() as usize;
                 marks &= marks - 1;
-                if let Some(slot) = SlotIndex::new(index, slots) {
+                if let Some(slot) = SlotIndex::new(index, part.end).filter(|_| part.start <= index)
+                {
                     each(slot);
                 }
             }
@@ -63,11 +65,10 @@ impl FrontBell {
 
     /// Front: announces that it sleeps. False: there are marks, it must not.
     #[must_use]
-    pub(crate) fn fall_asleep(&self, slots: usize) -> bool {
+    pub(crate) fn fall_asleep(&self, part: &Range<usize>) -> bool {
         self.asleep.store(1, Ordering::SeqCst);
         publish_before_look();
-        let quiet =
-            self.news.iter().take(slots.div_ceil(64)).all(|w| w.load(Ordering::SeqCst) == 0);
+        let quiet = words(&self.news, part).all(|(_, word)| word.load(Ordering::SeqCst) == 0);
         if !quiet {
             self.wake_up();
         }
@@ -78,6 +79,16 @@ impl FrontBell {
     pub(crate) fn wake_up(&self) {
         self.asleep.store(0, Ordering::SeqCst);
     }
+}
+
+/// The words that have bits of `part`, each with its place.
+fn words<'a>(
+    all: &'a [AtomicU64],
+    part: &Range<usize>,
+) -> impl Iterator<Item = (usize, &'a AtomicU64)> {
+    let from = part.start / 64;
+    let own = all.get(from..part.end.div_ceil(64)).unwrap_or_default();
+    own.iter().enumerate().map(move |(at, word)| (from + at, word))
 }
 
 /// front → workers: the workers of a lane, a bit each, and which of them sleep.

@@ -1,9 +1,11 @@
-//! The front's view of the protocol: fills and submits slots, reads answers. One front, one thread.
+//! The front's view of the protocol: fills and submits slots, reads answers. A front is a thread; what several of one ring
+//! have in common is in `crew`.
 //!
 //! Everything a worker can write is hostile here: it is copied once, checked, then used. What the front
 //! must be able to rely on (which slots are free, positions, generations, the queue's tail) it keeps in
 //! its own memory and only publishes.
 
+use crate::crew::{Crew, Tails};
 use crate::interim::{FRAME_BYTES, Frame, INTERIM_BYTES_MAX};
 use crate::layout::{
     ANSWER_BYTES, BODY_BYTES, HEAD_BYTES, Lane, REPORT_BYTES, REQUEST_BYTES, SlotCell, SlotIndex,
@@ -11,12 +13,13 @@ use crate::layout::{
 };
 use crate::map::{Part, Ring};
 use crate::os::monotonic_ns;
-use crate::queue::QueueEntry;
 use crate::report::{Death, Overrun};
 use crate::request;
 use crate::stream::End;
 use crate::sync::Ordering;
 use crate::word::{Incarnation, State};
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 use zerocopy::FromBytes;
 
@@ -79,10 +82,12 @@ struct Shadow {
 #[derive(Debug)]
 pub struct FrontEnd {
     ring: Ring,
+    /// Its slots.
+    part: Range<usize>,
     free: Vec<SlotIndex>,
+    /// By slot; those before `part` are others' and stay blank.
     shadows: Vec<Shadow>,
-    tails: [u64; crate::LANES],
-    order: u32,
+    crew: Crew,
     unrung: [bool; crate::LANES],
 }
 
@@ -100,18 +105,25 @@ impl Filling {
 
 impl FrontEnd {
     /// The one front of `ring`.
+    ///
+    /// # Panics
+    /// If it has several.
     pub fn new(ring: Ring) -> FrontEnd {
-        let slots = ring.slots();
+        assert_eq!(ring.fronts(), 1, "each of several is made by `all`");
+        FrontEnd::of(ring, Crew::Alone(Tails::default()))
+    }
+
+    /// The fronts of `ring`, for a thread each. To be called once.
+    pub fn all(ring: &Ring) -> Vec<FrontEnd> {
+        Crew::of(ring.fronts()).into_iter().map(|crew| FrontEnd::of(ring.clone(), crew)).collect()
+    }
+
+    fn of(ring: Ring, crew: Crew) -> FrontEnd {
+        let part = ring.parts().part(crew.front());
         // Last freed, first used: a quiet server touches one slot's pages, not all.
-        let free = (0..slots).rev().filter_map(|i| SlotIndex::new(i, slots)).collect();
-        FrontEnd {
-            ring,
-            free,
-            shadows: vec![Shadow::default(); slots],
-            tails: [0; crate::LANES],
-            order: 0,
-            unrung: [false; crate::LANES],
-        }
+        let free = part.clone().rev().filter_map(|i| SlotIndex::new(i, part.end)).collect();
+        let shadows = vec![Shadow::default(); part.end];
+        FrontEnd { ring, part, free, shadows, crew, unrung: [false; crate::LANES] }
     }
 
     /// The protocol, on the ring below.
@@ -119,14 +131,58 @@ impl FrontEnd {
         &self.ring
     }
 
+    /// Which of the ring's fronts it is.
+    pub fn number(&self) -> usize {
+        self.crew.front()
+    }
+
+    /// Its slots, by their numbers.
+    pub fn part(&self) -> Range<usize> {
+        self.part.clone()
+    }
+
     /// Slots in use: requests queued or in flight.
     pub fn in_use(&self) -> usize {
-        self.shadows.len() - self.free.len()
+        self.part.len() - self.free.len()
+    }
+
+    /// Slots that are free.
+    pub fn free(&self) -> usize {
+        self.free.len()
+    }
+
+    /// Whether the ring has no other front.
+    pub fn is_alone(&self) -> bool {
+        self.ring.fronts() == 1
+    }
+
+    /// Adds to how many requests of this front are over, and returns how many of all fronts are since it was last called.
+    pub fn count_finished(&mut self, own: u64) -> u64 {
+        self.crew.count_finished(own)
+    }
+
+    /// The same of all fronts of the ring, each as of its last change.
+    pub fn in_use_of_all(&self) -> usize {
+        self.crew.in_use(self.in_use())
+    }
+
+    /// The eventfd that wakes it.
+    ///
+    /// # Panics
+    /// Never: a ring has one for each of its fronts.
+    pub fn bell(&self) -> BorrowedFd<'_> {
+        self.ring.bells().nth(self.number()).expect("a ring has one for each of its fronts")
+    }
+
+    /// Wakes this front whether it sleeps or not.
+    pub fn ring_self(&self) {
+        self.ring.ring_front(self.number());
     }
 
     /// A free slot, unless all are in use.
     pub fn fill(&mut self) -> Option<Filling> {
         let slot = self.free.pop()?;
+        self.crew.note_in_use(self.in_use());
         let shadow = &mut self.shadows[slot.get()];
         *shadow = Shadow {
             generation: shadow.generation.wrapping_add(1),
@@ -165,26 +221,17 @@ impl FrontEnd {
     /// Queues the slot; workers are woken by the next [`Self::ring_workers`]. Err: the queue is full.
     pub fn submit(&mut self, filling: Filling, lane: Lane) -> Result<SlotIndex, Filling> {
         let slot = filling.0;
-        let tail = self.tails[lane as usize];
-        if !self.ring.control().queue(lane).has_room(tail, self.ring.cells()) {
-            return Err(filling);
-        }
         let now = monotonic_ns();
         let shadow = &mut self.shadows[slot.get()];
         (shadow.lane, shadow.queued_ns) = (lane as usize, now);
+        let generation = shadow.generation;
         self.cell(slot).request.0.submitted_ns.store(now, Ordering::Relaxed);
-        self.push(slot, lane);
-        Ok(slot)
-    }
-
-    fn push(&mut self, slot: SlotIndex, lane: Lane) {
-        let generation = self.shadows[slot.get()].generation;
-        self.order = self.order.wrapping_add(1);
-        let entry = QueueEntry::new(slot, generation, self.order);
-        let tail = self.tails[lane as usize];
-        self.ring.control().submit(slot, generation, lane, tail, entry);
-        self.tails[lane as usize] = tail + 1;
+        let ring = (self.ring.control(), self.ring.cells());
+        if !self.crew.submit(ring, (slot, generation), lane) {
+            return Err(filling);
+        }
         self.unrung[lane as usize] = true;
+        Ok(slot)
     }
 
     /// Wakes one sleeping worker per lane that got requests since the last call; it wakes the next.
@@ -212,9 +259,11 @@ impl FrontEnd {
         control.queue(lane).pending() == 0 && control.workers_of(lane).has_sleeper(control.words())
     }
 
-    /// Wakes a worker for each lane that still has requests waiting.
-    pub fn ring_withheld(&self) {
-        self.ring.control().wake_waiting();
+    /// Wakes a worker for each lane that still has requests waiting. True: one was refused, because as many as may be are on
+    /// their way; to be called again a moment later.
+    #[must_use]
+    pub fn ring_withheld(&self) -> bool {
+        self.ring.control().wake_waiting()
     }
 
     /// If a request has waited longer than `wait`, wakes all workers of its lane that sleep although there is work: the
@@ -247,7 +296,7 @@ impl FrontEnd {
                 && shadow.queued_ns < before
                 && slot.is_some_and(|slot| matches!(self.progress(slot), Ok(Progress::Queued)))
         };
-        self.shadows.iter().enumerate().any(is_overdue)
+        self.shadows.iter().enumerate().skip(self.part.start).any(is_overdue)
     }
 
     /// Method and target of the request in `slot`, and its id, for the log. Only as good as its worker's word, and cut.
@@ -277,7 +326,7 @@ impl FrontEnd {
 
     /// Calls `each` for every slot in use that has news.
     pub fn take_news(&self, mut each: impl FnMut(SlotIndex)) {
-        self.ring.control().bell.0.take(self.shadows.len(), |slot| {
+        self.ring.control().bell(self.number()).take(&self.part, |slot| {
             if self.shadows[slot.get()].in_use {
                 each(slot);
             }
@@ -287,12 +336,12 @@ impl FrontEnd {
     /// Announces that the front sleeps. False: there is news already.
     #[must_use]
     pub fn fall_asleep(&self) -> bool {
-        self.ring.control().bell.0.fall_asleep(self.shadows.len())
+        self.ring.control().bell(self.number()).fall_asleep(&self.part)
     }
 
     /// Nobody needs to ring any more.
     pub fn wake_up(&self) {
-        self.ring.control().bell.0.wake_up();
+        self.ring.control().bell(self.number()).wake_up();
     }
 
     /// Where the request in `slot` stands.
@@ -468,30 +517,30 @@ impl FrontEnd {
         let shadow = &mut self.shadows[slot.get()];
         if std::mem::take(&mut shadow.in_use) {
             self.free.push(slot);
+            self.crew.note_in_use(self.in_use());
         }
     }
 
     /// Once a second or so: mends the queues, queues again what is queued by its word but passed by the queue's head
     /// (only a worker that writes garbage makes either needed), wakes workers, and calls `each` for the slots in use.
     pub fn tick(&mut self, mut each: impl FnMut(SlotIndex)) {
-        for &lane in Lane::ALL {
-            self.ring.control().queue(lane).mend(self.tails[lane as usize]);
-        }
-        for index in 0..self.shadows.len() {
+        self.crew.mend(self.ring.control());
+        for index in self.part.clone() {
             let shadow = self.shadows[index];
             let Some(slot) = SlotIndex::new(index, self.shadows.len()).filter(|_| shadow.in_use)
             else {
                 continue;
             };
             let lane = Lane::ALL[shadow.lane];
-            let queue = self.ring.control().queue(lane);
             let waits = matches!(self.progress(slot), Ok(Progress::Queued));
-            if waits && queue.pending() == 0 && queue.has_room(self.tails[shadow.lane], &[]) {
-                self.push(slot, lane);
+            if waits && self.ring.control().queue(lane).pending() == 0 {
+                let ring = (self.ring.control(), self.ring.cells());
+                self.unrung[shadow.lane] |= self.crew.submit(ring, (slot, shadow.generation), lane);
             }
             each(slot);
         }
-        self.ring_withheld();
+        // In a second again.
+        let _ = self.ring_withheld();
     }
 
     fn cell(&self, slot: SlotIndex) -> &SlotCell {

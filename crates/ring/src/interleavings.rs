@@ -1,10 +1,11 @@
-//! The protocol under loom: every interleaving of a front, two workers and a repair.
+//! The protocol under loom: every interleaving of a front (or two: `fronts`), two workers and a repair.
 //!
 //! `make model` runs them.
 
+mod fronts;
 mod turns;
 
-use crate::layout::{Control, Lane, SLOTS_MAX, SlotIndex};
+use crate::layout::{Control, Lane, Parts, SLOTS_MAX, SlotIndex};
 use crate::os;
 use crate::protocol::Held;
 use crate::queue::QueueEntry;
@@ -34,7 +35,7 @@ fn submit_to(lane: Lane, control: &Control, index: usize, generation: u32, tail:
     control.submit(slot(index), generation, lane, tail, entry);
 }
 fn run(control: &Control, index: SlotIndex, me: Incarnation, rung: &AtomicU32) {
-    if control.finish(0, index, me) {
+    if control.finish(0, (index, 0), me) {
         rung.store(1, Ordering::SeqCst);
         os::futex_wake(rung);
     }
@@ -185,11 +186,11 @@ fn an_answer_wakes_the_sleeping_front() {
         };
         let mut seen = false;
         while !seen {
-            control.bell.0.take(SLOTS_MAX, |_| seen = true);
-            if !seen && control.bell.0.fall_asleep(SLOTS_MAX) {
+            control.bell(0).take(&(0..SLOTS_MAX), |_| seen = true);
+            if !seen && control.bell(0).fall_asleep(&(0..SLOTS_MAX)) {
                 os::futex_wait(&rung, 0, Duration::MAX);
                 rung.store(0, Ordering::SeqCst);
-                control.bell.0.wake_up();
+                control.bell(0).wake_up();
             }
         }
         assert_eq!(control.slots[0].word.0.load().state(), Some(State::Answered));
@@ -258,9 +259,9 @@ fn repair_finds_what_a_dead_worker_held_at_any_step() {
             };
             dying.join().unwrap();
             let by_alive = alive.join().unwrap();
-            control.repair(0, worker(1), Death::UNKNOWN, SLOTS_MAX);
+            control.repair(0, worker(1), Death::UNKNOWN, Parts::whole(SLOTS_MAX));
             let mut news = false;
-            control.bell.0.take(SLOTS_MAX, |_| news = true);
+            control.bell(0).take(&(0..SLOTS_MAX), |_| news = true);
             let state = control.slots[0].word.0.load().state();
             match by_alive {
                 Some(_) => assert_eq!(state, Some(State::Taken)),

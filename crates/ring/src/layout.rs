@@ -10,11 +10,12 @@ use crate::stream::Stream;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::turns::Turns;
 use crate::word::Word;
+use std::ops::Range;
 
 /// First eight bytes of the file.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"SAMOVAR\0");
 /// Version of the layout and of the protocol.
-pub const VERSION: u32 = 16;
+pub const VERSION: u32 = 17;
 
 #[cfg(not(loom))]
 mod limits {
@@ -26,6 +27,8 @@ mod limits {
     pub(crate) const QUEUE_LEN: usize = 4 * SLOTS_MAX;
     /// Queues of a pool.
     pub const LANES: usize = 6;
+    /// Fronts of a ring: threads that fill slots and hear of them.
+    pub const FRONTS_MAX: usize = 16;
     /// Up to 4 s.
     pub(crate) const ROLLBACK_BUCKETS: usize = 128;
 }
@@ -37,9 +40,10 @@ mod limits {
     pub const SLOTS_MAX: usize = 2;
     pub(crate) const QUEUE_LEN: usize = 8;
     pub const LANES: usize = 2;
+    pub const FRONTS_MAX: usize = 2;
     pub(crate) const ROLLBACK_BUCKETS: usize = 1;
 }
-pub use limits::{LANES, SLOTS_MAX, WORKERS_MAX};
+pub use limits::{FRONTS_MAX, LANES, SLOTS_MAX, WORKERS_MAX};
 pub(crate) use limits::{QUEUE_LEN, ROLLBACK_BUCKETS};
 
 /// Encoded request head: 64 KiB on the wire, plus the header table and the script's paths.
@@ -132,6 +136,66 @@ impl SlotIndex {
     }
 }
 
+/// Which slots are whose, of several fronts: a part for each, all of one size.
+///
+/// Each process has this in memory of its own, so that nothing in the ring says whom news are told to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parts {
+    fronts: usize,
+    /// Slots of all of them.
+    slots: usize,
+    /// A slot's number, shifted, is its front's: one instruction for each piece of news.
+    shift: u32,
+}
+
+impl Parts {
+    /// All of them one front's.
+    pub(crate) fn whole(slots: usize) -> Parts {
+        Parts { fronts: 1, slots, shift: u16::BITS }
+    }
+
+    /// Room for `slots` requests of each front, as far as a ring has so many.
+    pub(crate) fn of(slots: usize, fronts: usize) -> Parts {
+        let fronts = fronts.clamp(1, FRONTS_MAX);
+        if fronts == 1 {
+            return Parts::whole(slots.clamp(1, SLOTS_MAX));
+        }
+        let most = 1 << (SLOTS_MAX / fronts).ilog2();
+        let each = slots.clamp(1, most).next_power_of_two();
+        Parts { fronts, slots: each * fronts, shift: each.ilog2() }
+    }
+
+    /// As a header says it; `None`: nobody shares slots out like that.
+    pub(crate) fn said(slots: usize, fronts: usize) -> Option<Parts> {
+        if slots == 0 || slots > SLOTS_MAX || fronts == 0 || fronts > FRONTS_MAX {
+            return None;
+        }
+        let parts =
+            if fronts == 1 { Parts::whole(slots) } else { Parts::of(slots / fronts, fronts) };
+        (parts.slots == slots).then_some(parts)
+    }
+
+    pub(crate) fn fronts(self) -> usize {
+        self.fronts
+    }
+
+    pub(crate) fn slots(self) -> usize {
+        self.slots
+    }
+
+    /// Whose `slot` is.
+    pub(crate) fn front_of(self, slot: SlotIndex) -> usize {
+        slot.get() >> self.shift
+    }
+
+    /// The slots of a front, of which there are so many.
+    pub(crate) fn part(self, front: usize) -> Range<usize> {
+        let each = self.slots / self.fronts;
+        let from = front.min(self.fronts - 1) * each;
+        from..from + each
+    }
+}
+
 /// Keeps what different processes write on different cache lines.
 #[repr(C, align(64))]
 #[derive(Debug)]
@@ -144,6 +208,7 @@ pub(crate) struct Header {
     pub(crate) magic: AtomicU64,
     pub(crate) version: AtomicU32,
     pub(crate) slots: AtomicU32,
+    pub(crate) fronts: AtomicU32,
 }
 
 /// What one request cost, written by its worker before the slot is finished.
@@ -398,7 +463,8 @@ pub(crate) struct Control {
     pub(crate) header: CacheLine<Header>,
     /// 1: workers leave when their request is done.
     pub(crate) stop: CacheLine<AtomicU32>,
-    pub(crate) bell: CacheLine<FrontBell>,
+    /// Of each front.
+    pub(crate) bells: [CacheLine<FrontBell>; FRONTS_MAX],
     pub(crate) worker_sets: [CacheLine<WorkerSet>; LANES],
     pub(crate) pace: CacheLine<Pace>,
     pub(crate) turns: CacheLine<Turns>,
@@ -419,9 +485,10 @@ impl Control {
                 magic: AtomicU64::new(MAGIC),
                 version: AtomicU32::new(VERSION),
                 slots: AtomicU32::new(SLOTS_MAX as u32),
+                fronts: AtomicU32::new(1),
             }),
             stop: CacheLine(zero32()),
-            bell: CacheLine(FrontBell::new()),
+            bells: from_fn(|_| CacheLine(FrontBell::new())),
             worker_sets: from_fn(|_| CacheLine(WorkerSet::new())),
             pace: CacheLine(Pace::new()),
             turns: CacheLine(Turns::new()),
@@ -494,11 +561,51 @@ impl Control {
         &self.worker_sets[lane as usize % LANES].0
     }
 
+    /// The bell of a front; of the last one, if there are fewer.
+    pub(crate) fn bell(&self, front: usize) -> &FrontBell {
+        &self.bells[front.min(FRONTS_MAX - 1)].0
+    }
+
     pub(crate) fn queue(&self, lane: Lane) -> &Queue {
         &self.queues[lane as usize % LANES]
     }
 
     pub(crate) fn slot(&self, slot: SlotIndex) -> &SlotCell {
         &self.slots[slot.get()]
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_slot_has_one_front() {
+        for slots in [1, 2, 16, 500, 512, 4096] {
+            for fronts in 1..=FRONTS_MAX {
+                let parts = Parts::of(slots, fronts);
+                assert_eq!(Parts::said(parts.slots(), parts.fronts()), Some(parts));
+                assert!(parts.slots() <= SLOTS_MAX && parts.fronts() == fronts);
+                let owners = (0..parts.slots()).map(|at| {
+                    let slot = SlotIndex::new(at, parts.slots()).expect("a slot");
+                    let front = parts.front_of(slot);
+                    assert!(parts.part(front).contains(&at) && front < fronts, "{parts:?} {at}");
+                    front
+                });
+                let each = parts.part(0).len();
+                assert_eq!(owners.last(), Some(fronts - 1));
+                assert!(each >= slots.min(SLOTS_MAX / fronts / 2), "{parts:?}");
+            }
+        }
+        assert_eq!(Parts::of(500, 1).slots(), 500, "one front has what it asks for");
+    }
+
+    #[test]
+    fn a_header_that_nobody_writes_is_refused() {
+        for (slots, fronts) in
+            [(0, 1), (SLOTS_MAX + 1, 1), (64, 0), (64, FRONTS_MAX + 1), (65, 2), (24, 2), (2, 3)]
+        {
+            assert_eq!(Parts::said(slots, fronts), None, "{slots} for {fronts}");
+        }
     }
 }

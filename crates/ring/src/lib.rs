@@ -7,13 +7,16 @@
 //!
 //! Reading order: [`word`] (who owns a slot), [`queue`] (which slot is next), [`bell`] (who is
 //! asleep), [`turns`] (who runs), [`stream`] (bytes in flight), [`layout`] (where it all lies), [`protocol`] (what each side
-//! does, in which order), then the three views that add the bytes: [`FrontEnd`], [`WorkerEnd`] and [`Supervision`].
+//! does, in which order), [`crew`] (several fronts), then the three views that add the bytes: [`FrontEnd`], [`WorkerEnd`] and [`Supervision`].
 //!
 //! What depends on the system: nothing but the calls in `os`.
 #![allow(unsafe_code)] // Shared memory is reached through raw pointers: `os` maps it, `map` holds them.
 
 mod bell;
 mod codes;
+#[cfg(counted)]
+pub mod counted;
+mod crew;
 mod front_end;
 mod interim;
 #[cfg(all(test, loom))]
@@ -36,7 +39,7 @@ mod worker_end;
 
 pub use front_end::{Account, Filling, FrontEnd, Hostile, Progress, Run};
 pub use layout::{
-    BODY_BYTES, LANES, Lane, REPORT_BYTES, REQUEST_BYTES, SLOTS_MAX, SlotIndex, Usage,
+    BODY_BYTES, FRONTS_MAX, LANES, Lane, REPORT_BYTES, REQUEST_BYTES, SLOTS_MAX, SlotIndex, Usage,
     UsageDetails, VERSION, WORKERS_MAX, WorkerName,
 };
 pub use map::{AttachError, Ring};

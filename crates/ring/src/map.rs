@@ -1,8 +1,8 @@
 //! The memory file as processes share it: the only place that turns offsets into pointers.
 
 use crate::layout::{
-    ANSWER_BYTES, AREA_BYTES, BODY_BYTES, Control, HEAD_BYTES, MAGIC, REPORT_BYTES, REQUEST_BYTES,
-    SLOTS_MAX, SlotCell, SlotIndex, VERSION,
+    ANSWER_BYTES, AREA_BYTES, BODY_BYTES, Control, HEAD_BYTES, MAGIC, Parts, REPORT_BYTES,
+    REQUEST_BYTES, SLOTS_MAX, SlotCell, SlotIndex, VERSION,
 };
 use crate::os::{self, Mapping};
 use crate::stream::Window;
@@ -38,6 +38,18 @@ pub enum AttachError {
         /// Its seals, as `F_GET_SEALS` says them.
         found: u32,
     },
+    /// Nobody shares slots out among fronts like that, or the descriptors of some are missing.
+    #[error(
+        "the ring's header says {slots} slots for {fronts} fronts, and {bells} of these can be woken"
+    )]
+    Parts {
+        /// Slots in the header.
+        slots: usize,
+        /// Fronts in the header.
+        fronts: usize,
+        /// Eventfds that came along.
+        bells: usize,
+    },
     /// Header and file size disagree.
     #[error("the ring's file has {found} bytes where {slots} slots need {needed}")]
     Size {
@@ -59,9 +71,10 @@ pub struct Ring(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     memory: Mapping,
-    slots: usize,
+    parts: Parts,
     file: OwnedFd,
-    bell: OwnedFd,
+    /// One for each front.
+    bells: Vec<OwnedFd>,
 }
 
 /// Which part of a slot's payload.
@@ -91,11 +104,18 @@ const fn bytes_of(slots: usize) -> usize {
 }
 
 impl Ring {
-    /// A new ring for `slots` requests queued or in flight (at most [`SLOTS_MAX`]).
+    /// A new ring for `slots` requests queued or in flight (at most [`SLOTS_MAX`]), of one front.
     pub fn create(slots: usize) -> io::Result<Ring> {
-        let slots = slots.clamp(1, SLOTS_MAX);
-        let file = os::sealed_memory_file("samovar-ring", bytes_of(slots))?;
-        let ring = Ring::map(file, os::event()?, slots)?;
+        Ring::shared_by(1, slots)
+    }
+
+    /// A new ring of so many fronts, 1 to [`FRONTS_MAX`](crate::FRONTS_MAX). Each has room for `slots` requests, or for its share
+    /// of [`SLOTS_MAX`] where that is less.
+    pub fn shared_by(fronts: usize, slots: usize) -> io::Result<Ring> {
+        let parts = Parts::of(slots, fronts);
+        let file = os::sealed_memory_file("samovar-ring", bytes_of(parts.slots()))?;
+        let bells = (0..parts.fronts()).map(|_| os::event()).collect::<io::Result<_>>()?;
+        let ring = Ring::map(file, bells, parts)?;
         ring.seal();
         Ok(ring)
     }
@@ -104,18 +124,19 @@ impl Ring {
     pub(crate) fn seal(&self) {
         let header = &self.control().header.0;
         header.version.store(VERSION, Ordering::Relaxed);
-        header.slots.store(self.0.slots as u32, Ordering::Relaxed);
+        header.slots.store(self.0.parts.slots() as u32, Ordering::Relaxed);
+        header.fronts.store(self.0.parts.fronts() as u32, Ordering::Relaxed);
         header.magic.store(MAGIC, Ordering::Release);
     }
 
-    /// Maps the ring in `file`, whose front sleeps on the eventfd `bell`.
-    pub fn attach(file: OwnedFd, bell: OwnedFd) -> Result<Ring, AttachError> {
+    /// Maps the ring in `file`, whose fronts sleep on the eventfds `bells`, each on its own.
+    pub fn attach(file: OwnedFd, bells: Vec<OwnedFd>) -> Result<Ring, AttachError> {
         let found =
             os::sealed_size(file.as_fd())?.map_err(|found| AttachError::Unsealed { found })?;
         if found < CONTROL_BYTES as u64 {
             return Err(AttachError::Size { found, slots: 0, needed: CONTROL_BYTES });
         }
-        let probe = Ring::map(file.try_clone()?, bell.try_clone()?, 0)?;
+        let probe = Ring::map(file.try_clone()?, Vec::new(), Parts::whole(0))?;
         let header = &probe.control().header.0;
         match (header.magic.load(Ordering::Acquire), header.version.load(Ordering::Relaxed)) {
             (MAGIC, VERSION) => {}
@@ -127,13 +148,16 @@ impl Ring {
         if slots == 0 || slots > SLOTS_MAX || found < needed as u64 {
             return Err(AttachError::Size { found, slots, needed });
         }
-        Ok(Ring::map(file, bell, slots)?)
+        let fronts = header.fronts.load(Ordering::Relaxed) as usize;
+        let parts = Parts::said(slots, fronts).filter(|parts| parts.fronts() == bells.len());
+        let parts = parts.ok_or(AttachError::Parts { slots, fronts, bells: bells.len() })?;
+        Ok(Ring::map(file, bells, parts)?)
     }
 
     /// `file` has room for so many slots, and is sealed.
-    fn map(file: OwnedFd, bell: OwnedFd, slots: usize) -> io::Result<Ring> {
-        let memory = Mapping::new(file.as_fd(), bytes_of(slots))?;
-        Ok(Ring(Arc::new(Shared { memory, slots, file, bell })))
+    fn map(file: OwnedFd, bells: Vec<OwnedFd>, parts: Parts) -> io::Result<Ring> {
+        let memory = Mapping::new(file.as_fd(), bytes_of(parts.slots()))?;
+        Ok(Ring(Arc::new(Shared { memory, parts, file, bells })))
     }
 
     /// The memory file, to hand to the worker template.
@@ -141,24 +165,51 @@ impl Ring {
         self.0.file.as_fd()
     }
 
-    /// The eventfd that wakes the front.
-    pub fn bell(&self) -> BorrowedFd<'_> {
-        self.0.bell.as_fd()
+    /// The eventfds that wake the fronts, one for each.
+    pub fn bells(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.0.bells.iter().map(AsFd::as_fd)
     }
 
-    /// Slots of this ring.
+    /// Slots of this ring, of all fronts.
     pub fn slots(&self) -> usize {
-        self.0.slots
+        self.0.parts.slots()
     }
 
-    /// Wakes the front whether it sleeps or not.
-    pub fn ring_front(&self) {
-        if !os::add_to_event(self.bell(), 1) {
+    /// How many fronts fill its slots.
+    pub fn fronts(&self) -> usize {
+        self.0.parts.fronts()
+    }
+
+    pub(crate) fn parts(&self) -> Parts {
+        self.0.parts
+    }
+
+    /// Wakes a front whether it sleeps or not.
+    pub fn ring_front(&self, front: usize) {
+        let Some(bell) = self.0.bells.get(front).map(AsFd::as_fd) else { return };
+        if !os::add_to_event(bell, 1) {
             // Nobody counts so far: a worker has written there. The front never reads it (its epoll is
             // edge-triggered), so it would stay full, and the front deaf.
-            os::empty_event(self.bell());
-            os::add_to_event(self.bell(), 1);
+            os::empty_event(bell);
+            os::add_to_event(bell, 1);
         }
+    }
+
+    /// Wakes all of them.
+    pub fn ring_fronts(&self) {
+        (0..self.fronts()).for_each(|front| self.ring_front(front));
+    }
+
+    /// Where it is mapped, for who counts what is done there.
+    #[cfg(counted)]
+    pub fn base(&self) -> usize {
+        self.0.memory.base().as_ptr() as usize
+    }
+
+    /// How long the mapping is.
+    #[cfg(counted)]
+    pub fn bytes(&self) -> usize {
+        bytes_of(self.slots())
     }
 
     pub(crate) fn control(&self) -> &Control {
@@ -169,11 +220,11 @@ impl Ring {
 
     /// The cells of the slots that have a payload area.
     pub(crate) fn cells(&self) -> &[SlotCell] {
-        &self.control().slots[..self.0.slots]
+        &self.control().slots[..self.slots()]
     }
 
     pub(crate) fn area(&self, slot: SlotIndex, part: Part) -> Area<'_> {
-        assert!(slot.get() < self.0.slots, "slot {slot:?} is of another ring");
+        assert!(slot.get() < self.slots(), "slot {slot:?} is of another ring");
         let (start, len) = part.range();
         // SAFETY: slot < slots (asserted) and a part lies within AREA_BYTES: inside the mapping.
         let base =
@@ -240,8 +291,11 @@ mod tests {
         let ring = Ring::create(2).expect("memory");
         let file = ring.file().try_clone_to_owned().expect("a descriptor");
         assert!(File::from(file.try_clone().expect("a descriptor")).set_len(0).is_err());
-        let bell = || os::event().expect("a descriptor");
+        let bell = || vec![os::event().expect("a descriptor")];
+        let again = file.try_clone().expect("a descriptor");
         assert!(Ring::attach(file, bell()).is_ok());
+        let of_two = bell().into_iter().chain(bell()).collect();
+        assert!(matches!(Ring::attach(again, of_two), Err(AttachError::Parts { bells: 2, .. })));
         let open = os::memory_file("open", bytes_of(2)).expect("memory");
         assert!(matches!(Ring::attach(open, bell()), Err(AttachError::Unsealed { found: 0 })));
     }
@@ -249,8 +303,9 @@ mod tests {
     #[test]
     fn a_bell_that_somebody_has_filled_rings_all_the_same() {
         let ring = Ring::create(1).expect("memory");
-        assert!(os::add_to_event(ring.bell(), u64::MAX - 1));
-        ring.ring_front();
-        assert_eq!(os::empty_event(ring.bell()), 1, "an edge came after the counter was full");
+        let bell = ring.bells().next().expect("it has a front");
+        assert!(os::add_to_event(bell, u64::MAX - 1));
+        ring.ring_front(0);
+        assert_eq!(os::empty_event(bell), 1, "an edge came after the counter was full");
     }
 }

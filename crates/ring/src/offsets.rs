@@ -9,8 +9,8 @@ use std::mem::offset_of;
 pub const HEADER: usize = offset_of!(Control, header);
 /// The word that stops all workers.
 pub const STOP: usize = offset_of!(Control, stop);
-/// Whether the front sleeps, then a bit of news for each slot.
-pub const FRONT_BELL: usize = offset_of!(Control, bell);
+/// Whether the first front sleeps, then a bit of news for each slot.
+pub const FRONT_BELL: usize = offset_of!(Control, bells);
 /// Each lane's workers, and which of them sleep.
 pub const WORKER_SETS: usize = offset_of!(Control, worker_sets);
 /// Bytes of all these.

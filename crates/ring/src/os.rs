@@ -113,10 +113,10 @@ pub fn monotonic_ns() -> u64 {
 
 #[cfg(not(loom))]
 mod real {
+    use crate::sync::AtomicU32;
     use rustix::io::Errno;
     use rustix::process::{Pid, getppid};
     use rustix::thread::futex::{Flags, Timespec, wait, wake};
-    use std::sync::atomic::AtomicU32;
     use std::time::Duration;
 
     /// Sleeps while `word` holds `expected`, at most for `limit`; wakes may be spurious. False: `limit` was over.
@@ -125,13 +125,23 @@ mod real {
     pub(crate) fn futex_wait(word: &AtomicU32, expected: u32, limit: Duration) -> bool {
         // A limit beyond what the kernel counts is none.
         let limit = Timespec::try_from(limit).ok();
-        wait(word, Flags::empty(), expected, limit.as_ref()) != Err(Errno::TIMEDOUT)
+        wait(plain(word), Flags::empty(), expected, limit.as_ref()) != Err(Errno::TIMEDOUT)
     }
 
     /// Wakes one sleeper of `word`.
     pub(crate) fn futex_wake(word: &AtomicU32) {
         // Fails for addresses that are none only.
-        let _ = wake(word, Flags::empty(), 1);
+        let _ = wake(plain(word), Flags::empty(), 1);
+    }
+
+    #[cfg(not(counted))]
+    fn plain(word: &AtomicU32) -> &AtomicU32 {
+        word
+    }
+
+    #[cfg(counted)]
+    fn plain(word: &AtomicU32) -> &std::sync::atomic::AtomicU32 {
+        word.plain()
     }
 
     /// The process that this one is a child of.

@@ -20,7 +20,7 @@
 //! One rule holds all of it together: whoever makes work publishes it and then looks for sleepers; whoever is about to
 //! sleep says so and then looks for work ([`publish_before_look`]). Both sides of each such pair stand in this file.
 
-use crate::layout::{Control, LANES, Lane, QUEUE_LEN, SlotCell, SlotIndex};
+use crate::layout::{Control, LANES, Lane, Parts, QUEUE_LEN, SlotCell, SlotIndex};
 use crate::os;
 use crate::queue::QueueEntry;
 use crate::report::{Death, DesiredState, WorkerState};
@@ -77,12 +77,22 @@ impl Control {
     }
 
     /// Wakes a worker for each lane that has requests waiting.
-    pub(crate) fn wake_waiting(&self) {
+    ///
+    /// True: one is not woken only because as many as may be are on their way. Nobody looks again when they are up: whoever
+    /// takes a request wakes no other if all that wait seem short.
+    pub(crate) fn wake_waiting(&self) -> bool {
+        let mut is_refused = false;
         for &lane in Lane::ALL {
-            if self.queue(lane).pending() > 0 && self.may_begin(lane) {
+            if self.queue(lane).pending() == 0 {
+                continue;
+            }
+            if self.may_begin(lane) {
                 self.wake_worker(lane);
+            } else {
+                is_refused |= !self.counts_turns();
             }
         }
+        is_refused
     }
 
     /// Whether a worker that is woken for `lane` may begin. One that is held back has probes, and no turn.
@@ -217,15 +227,20 @@ impl Control {
         self.workers[index].0.desired_state()
     }
 
-    /// Worker `index`, in the life `me`, is done with `slot`. True: the front must be rung. False: it is awake, or the slot
+    /// Worker `index`, in the life `me`, is done with `slot` of `front`. True: that one must be rung. False: it is awake, or the slot
     /// is not this worker's any more, which was taken for dead; then the repair has told the front.
     #[must_use]
-    pub(crate) fn finish(&self, index: usize, slot: SlotIndex, me: Incarnation) -> bool {
+    pub(crate) fn finish(
+        &self,
+        index: usize,
+        (slot, front): (SlotIndex, usize),
+        me: Incarnation,
+    ) -> bool {
         let is_mine = self.slot(slot).word.0.finish(me);
         let cell = &self.workers[index].0;
         cell.requests.fetch_add(1, Ordering::Relaxed);
         cell.slot.store(0, Ordering::Relaxed);
-        is_mine && self.bell.0.mark(slot)
+        is_mine && self.bell(front).mark(slot)
     }
 
     /// Supervisor: what `dead` owned becomes the front's, which is to look at it. Returns how many requests lost their
@@ -235,7 +250,7 @@ impl Control {
         index: usize,
         dead: Incarnation,
         death: Death,
-        slots: usize,
+        parts: Parts,
     ) -> usize {
         for workers in &self.worker_sets {
             workers.0.leave(index);
@@ -248,8 +263,8 @@ impl Control {
         cell.requests.store(0, Ordering::Relaxed);
         cell.slot.store(0, Ordering::Relaxed);
         let mut orphans = 0;
-        for at in 0..slots {
-            let Some(slot) = SlotIndex::new(at, slots) else { continue };
+        for at in 0..parts.slots() {
+            let Some(slot) = SlotIndex::new(at, parts.slots()) else { continue };
             let word = &self.slot(slot).word.0;
             if word.load().owner() == dead.get() {
                 // PAIRS WITH `FrontEnd::death`: it is asked when the word says Orphaned.
@@ -259,7 +274,7 @@ impl Control {
             orphans += usize::from(orphaned);
             // Also a slot that it had finished and not announced: the front must look at it.
             if orphaned || word.load().owner() == dead.get() {
-                let _ = self.bell.0.mark(slot);
+                let _ = self.bell(parts.front_of(slot)).mark(slot);
             }
         }
         orphans

@@ -60,8 +60,8 @@ impl Supervision {
     /// it ended, and everybody is woken, because it may have died between taking a wake-up and passing it on.
     /// Returns how many requests lost their worker.
     pub fn repair(&self, index: usize, dead: Incarnation, death: Death) -> usize {
-        let orphans = self.ring.control().repair(index, dead, death, self.ring.slots());
-        self.ring.ring_front();
+        let orphans = self.ring.control().repair(index, dead, death, self.ring.parts());
+        self.ring.ring_fronts();
         self.ring.control().wake_all_workers();
         orphans
     }

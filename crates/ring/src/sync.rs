@@ -1,8 +1,15 @@
-//! The atomics of the protocol: the processor's, or loom's when the model checker runs.
+//! The atomics of the protocol, and the lock of its fronts: the processor's, loom's when the model checker runs, or such as
+//! count (`counted`).
 
+#[cfg(counted)]
+pub(crate) use crate::counted::{AtomicU32, AtomicU64, Mutex};
+#[cfg(loom)]
+pub(crate) use loom::sync::Mutex;
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64};
-#[cfg(not(loom))]
+#[cfg(not(any(loom, counted)))]
+pub(crate) use std::sync::Mutex;
+#[cfg(not(any(loom, counted)))]
 pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64};
 
 pub(crate) use std::sync::atomic::Ordering;

@@ -144,6 +144,12 @@ impl Control {
         self.cells().div_ceil(64)
     }
 
+    /// Whether only so many may run. Else those that were woken have a turn until they are up, and whoever ends it then
+    /// does not look for requests that were refused one.
+    pub(crate) fn counts_turns(&self) -> bool {
+        self.turns.0.limit() != 0
+    }
+
     /// Whether another request may be begun. The caller has published what this is about.
     pub(crate) fn has_turn(&self) -> bool {
         let most = self.turns.0.bits_max();
@@ -307,7 +313,7 @@ impl TurnWatch {
             }
         }
         if ended > 0 {
-            control.wake_waiting();
+            let _ = control.wake_waiting();
         }
         ended
     }
@@ -331,7 +337,7 @@ impl Control {
                 }
                 // More may run now, or more can be found.
                 publish_before_look();
-                self.wake_waiting();
+                let _ = self.wake_waiting();
             }
         }
     }

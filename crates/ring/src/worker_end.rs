@@ -459,14 +459,16 @@ impl WorkerEnd {
         let model = model.unwrap_or(Model::Script);
         cell.store_usage(&Usage { model, worker: self.name, ..*usage });
         self.ring.control().pace.0.record(usage.run_ns);
-        if self.ring.control().finish(self.index, slot, self.me) {
-            self.ring.ring_front();
+        let front = self.ring.parts().front_of(slot);
+        if self.ring.control().finish(self.index, (slot, front), self.me) {
+            self.ring.ring_front(front);
         }
     }
 
     fn tell_front(&self, slot: SlotIndex) {
-        if self.ring.control().bell.0.mark(slot) {
-            self.ring.ring_front();
+        let front = self.ring.parts().front_of(slot);
+        if self.ring.control().bell(front).mark(slot) {
+            self.ring.ring_front(front);
         }
     }
 }

@@ -34,7 +34,7 @@ impl Template {
             parent: rustix::process::getpid().as_raw_pid(),
             channel: theirs.as_raw_fd(),
             ring: ring.file().as_raw_fd(),
-            bell: ring.bell().as_raw_fd(),
+            bells: ring.bells().map(|bell| bell.as_raw_fd()).collect(),
             shared: shared.file().as_raw_fd(),
             published: published.region().as_raw_fd(),
             publishing: published.socket().as_raw_fd(),
@@ -46,13 +46,13 @@ impl Template {
         let mut inherited = vec![
             start.channel,
             start.ring,
-            start.bell,
             start.shared,
             start.published,
             start.publishing,
             file.as_raw_fd(),
         ];
         inherited.extend(start.traces.into_iter().chain(start.loads));
+        inherited.extend(&start.bells);
         let mut process = Command::new(&command.program);
         process.args(start.arguments(&file));
         for (name, value) in &command.environment {

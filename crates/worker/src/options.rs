@@ -17,8 +17,8 @@ pub(crate) struct Inherited {
     pub(crate) parent: i32,
     /// The ring's memory file.
     pub(crate) ring: OwnedFd,
-    /// The eventfd that wakes the front.
-    pub(crate) bell: OwnedFd,
+    /// The eventfds that wake the fronts.
+    pub(crate) bells: Vec<OwnedFd>,
     /// The memory file of what workers share beside requests.
     pub(crate) shared: OwnedFd,
     /// The memory file of what is published.
@@ -77,12 +77,12 @@ pub(crate) fn parse() -> Result<Invocation, WrongStart> {
 fn inherit(file: &OsStr) -> Result<Invocation, WrongStart> {
     let file = file.to_str().and_then(|number| number.parse().ok()).unwrap_or(-1);
     let start = Start::read(open(file, START_FLAG)?)?;
-    let Start { parent, channel, ring, bell, shared, published, publishing, options, .. } = start;
+    let Start { parent, channel, ring, bells, shared, published, publishing, options, .. } = start;
     Ok(Invocation::Template(Box::new(Inherited {
         channel: open(channel, "the channel")?.into(),
         parent,
         ring: open(ring, "the ring")?,
-        bell: open(bell, "the bell")?,
+        bells: bells.into_iter().map(|bell| open(bell, "the bell")).collect::<Result<_, _>>()?,
         shared: open(shared, "the shared memory")?,
         published: open(published, "the published values")?,
         publishing: open(publishing, "the socket of published values")?,

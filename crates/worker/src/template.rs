@@ -35,16 +35,17 @@ const RETRY: Duration = Duration::from_secs(5);
 
 /// Starts PHP and serves the supervisor until it closes the channel.
 pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>> {
-    let Inherited { channel, parent, ring, bell, shared, published, publishing, .. } = inherited;
+    let Inherited { channel, parent, ring, bells, shared, published, publishing, .. } = inherited;
     let engine = engine::settle(inherited.options.engine.as_deref())?;
     let (traces, loads, options) = (inherited.traces, inherited.loads, inherited.options);
     log::use_json(options.json_log);
     log::name(&options.pool);
     os::die_with_parent(parent);
     os::close_on_exec(&channel);
-    let kept = [&ring, &bell, &shared, &published, &publishing];
-    kept.into_iter().for_each(os::close_on_exec);
-    let mut fds = kept.map(AsRawFd::as_raw_fd).to_vec();
+    let kept: Vec<_> =
+        [&ring, &shared, &published, &publishing].into_iter().chain(&bells).collect();
+    kept.iter().for_each(os::close_on_exec);
+    let mut fds: Vec<_> = kept.iter().map(|fd| fd.as_raw_fd()).collect();
     fds.push(channel.as_raw_fd());
     if let Some(traces) = traces {
         os::close_on_exec(&traces);
@@ -58,7 +59,7 @@ pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>
     }
     os::close_others(&fds);
     os::stdout_to_stderr();
-    let ring = Ring::attach(ring, bell)?;
+    let ring = Ring::attach(ring, bells)?;
     shared::attach(Shared::attach(shared)?, Region::attach(published)?, publishing);
     let app = options.app.as_deref();
     let is_told = options.frankenphp && app.is_some();
@@ -205,7 +206,8 @@ impl Template {
             Image::Booting { channel, .. } | Image::Ready { channel, .. } => Some(channel),
             _ => None,
         };
-        let ring = [self.ring.file().as_raw_fd(), self.ring.bell().as_raw_fd()];
+        let bells = self.ring.bells().map(|bell| bell.as_raw_fd());
+        let ring = std::iter::once(self.ring.file().as_raw_fd()).chain(bells);
         let own = [self.channel.as_raw_fd(), self.children.as_raw_fd()];
         own.into_iter()
             .chain(ring)

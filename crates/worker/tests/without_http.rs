@@ -74,7 +74,7 @@ impl Bench {
             parent: std::process::id().cast_signed(),
             channel: theirs.as_raw_fd(),
             ring: ring.file().as_raw_fd(),
-            bell: ring.bell().as_raw_fd(),
+            bells: ring.bells().map(|bell| bell.as_raw_fd()).collect(),
             shared: shared.file().as_raw_fd(),
             published: published.region().as_raw_fd(),
             publishing: published.socket().as_raw_fd(),
@@ -86,7 +86,7 @@ impl Bench {
         let fds = [
             start.channel,
             start.ring,
-            start.bell,
+            start.bells[0],
             start.shared,
             start.published,
             start.publishing,

@@ -63,13 +63,17 @@ fn about(name: &str) -> String {
 }
 
 /// Adds them to the supervisor. The memory is a pool's own: no other one's workers can open it by name.
-pub(super) fn prepare(settings: &Settings, running: &mut Running) -> Result<Vec<Prepared>> {
+pub(super) fn prepare(
+    settings: &Settings,
+    fronts: usize,
+    running: &mut Running,
+) -> Result<Vec<Prepared>> {
     if !settings.pools.is_empty() {
         running.call_first(DEFAULT_POOL);
     }
     let prepare = |pool: &samovar_config::Pool| -> Result<Prepared> {
-        let ring =
-            Ring::create(pool.settings.limits.queue_max).context("cannot create the ring")?;
+        let ring = Ring::shared_by(fronts, pool.settings.limits.queue_max)
+            .context("cannot create the ring")?;
         let shared = Shared::create(pool.settings.shared.bytes_max)
             .context("cannot create the memory that workers share")?;
         let files = publish::read(&pool.settings)?;

@@ -170,6 +170,15 @@ pub enum Kind {
         /// The field of the settings that holds it.
         field: Field<usize>,
     },
+    /// A whole number, or `auto`: one, and with many cores one for each so many of them.
+    PerCores {
+        /// For how many cores there is one.
+        cores: usize,
+        /// The most that is allowed, itself included.
+        max: usize,
+        /// The field of the settings that holds it.
+        field: Field<usize>,
+    },
     /// A whole number, `auto`, or a range of two: `2..64`, in the file also a table of `min` and `max`.
     Range {
         /// The most that is allowed, itself included.
@@ -272,7 +281,9 @@ impl Kind {
         match self {
             Kind::Switch(_) => "`true` or `false`".to_owned(),
             Kind::Count { min, max, .. } => format!("a whole number from {min} to {max}"),
-            Kind::PerCore { max, .. } => format!("`auto` or a whole number from 1 to {max}"),
+            Kind::PerCore { max, .. } | Kind::PerCores { max, .. } => {
+                format!("`auto` or a whole number from 1 to {max}")
+            }
             Kind::Range { max, .. } => {
                 format!("`auto`, a whole number from 1 to {max}, or a range of two such as `2..64`")
             }
@@ -304,6 +315,7 @@ impl Kind {
             Kind::Switch(_) => matches!(shape, Untyped | Boolean),
             Kind::Count { .. } => matches!(shape, Untyped | Integer),
             Kind::PerCore { .. }
+            | Kind::PerCores { .. }
             | Kind::Range { .. }
             | Kind::Size { .. }
             | Kind::Timeout { .. } => {
@@ -323,6 +335,12 @@ impl Kind {
             Kind::Switch(field) => *field(settings) = notation::switch(text)?,
             Kind::Count { min, max, field } => *field(settings) = count(text, *min, *max)?,
             Kind::PerCore { max, field } => *field(settings) = per_core(text, *max)?,
+            Kind::PerCores { cores: each, max, field } => {
+                *field(settings) = match text {
+                    "auto" => (cores() / each).clamp(1, *max),
+                    number => count(number, 1, *max)?,
+                };
+            }
             Kind::Range { max, fields } => {
                 let (least, most) = range(text, *max)?;
                 let (min_field, max_field) = fields(settings);

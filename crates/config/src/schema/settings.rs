@@ -32,6 +32,8 @@ pub struct Settings {
     pub listen: Vec<Listener>,
     /// Connections that may wait in the kernel, 1 to 2²⁰.
     pub listen_backlog: usize,
+    /// Threads that serve connections, 1 to 16.
+    pub front_threads: usize,
     /// User to become, by name or number; not looked up yet.
     pub user: Option<String>,
     /// Group to go with it, likewise; only where there is a user.

@@ -94,7 +94,7 @@ pub(crate) fn pack(
         Err(body) => body,
     };
     let packing = &shared.packing;
-    if packing.in_flight.get() >= PACKED_MAX {
+    if packing.in_flight() >= PACKED_MAX {
         shared.counters.compressions_skipped.add(1);
         return Response::from_parts(head, body);
     }

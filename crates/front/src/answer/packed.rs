@@ -62,7 +62,7 @@ pub(crate) enum Given {
 
 impl<B: Written> Packed<B> {
     pub(super) fn new(packing: &Rc<Packing>, coder: Coder, body: B) -> Packed<B> {
-        packing.in_flight.set(packing.in_flight.get() + 1);
+        packing.begin();
         Packed { packing: Rc::clone(packing), body, coder: State::Here(coder), unflushed: 0 }
     }
 
@@ -135,7 +135,7 @@ impl<B: Written> Packed<B> {
 
 impl<B> Drop for Packed<B> {
     fn drop(&mut self) {
-        self.packing.in_flight.set(self.packing.in_flight.get() - 1);
+        self.packing.end();
     }
 }
 

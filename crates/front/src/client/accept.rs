@@ -6,9 +6,11 @@
 
 use super::ends::Ends;
 use super::handler::Handler;
-use super::registry::{Connections, Registered, hold_place};
+use super::mates::{Mates, Moved, Newcomer, Whose};
+use super::registry::{Connections, Registered, close_idle, hold_place};
 use super::serve::{self, Before};
 use super::socket::Socket;
+use crate::exchange::shares::Held;
 use crate::runtime::disk;
 use crate::shared::Shared;
 use crate::tls::Tls;
@@ -25,8 +27,6 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 /// How long accepting pauses when the process has no memory left.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
-/// Connections idle for this long may be closed to make room for new ones: others may be about to ask again.
-const RECLAIM_IDLE_MS: u64 = 1_000;
 /// How often a full front looks for idle connections.
 const FULL_PAUSE: Duration = Duration::from_millis(200);
 
@@ -37,6 +37,9 @@ pub(crate) trait Listening: 'static {
 
     /// The next connection, and who is at its ends.
     async fn next(&self) -> io::Result<(Self::Stream, Ends)>;
+
+    /// A connection that another thread is to serve.
+    fn part_with(stream: Self::Stream) -> io::Result<Moved>;
 }
 
 impl Listening for TcpListener {
@@ -48,6 +51,10 @@ impl Listening for TcpListener {
         let ends = Ends::tcp(peer, stream.local_addr().ok());
         Ok((stream, ends))
     }
+
+    fn part_with(stream: TcpStream) -> io::Result<Moved> {
+        stream.into_std().map(Moved::Tcp)
+    }
 }
 
 /// And the path of its file.
@@ -57,6 +64,10 @@ impl<P: AsRef<Path> + 'static> Listening for (UnixListener, P) {
     async fn next(&self) -> io::Result<(UnixStream, Ends)> {
         let (stream, _) = self.0.accept().await?;
         Ok((stream, Ends::unix(self.1.as_ref())))
+    }
+
+    fn part_with(stream: UnixStream) -> io::Result<Moved> {
+        stream.into_std().map(Moved::Unix)
     }
 }
 
@@ -77,10 +88,25 @@ impl Terms {
     }
 }
 
+/// Who serves what is accepted.
+#[derive(Clone, Debug)]
+pub(crate) struct Servers {
+    /// The connections of this thread.
+    pub(crate) connections: Rc<Connections>,
+    /// With the other ones of the front, if there are any.
+    pub(crate) mates: Option<Rc<Mates>>,
+}
+
+impl Servers {
+    fn count(&self) -> usize {
+        self.mates.as_ref().map_or_else(|| self.connections.count(), |mates| mates.count())
+    }
+}
+
 /// Accepts until the task is aborted; `handler` answers what is asked.
 pub(crate) async fn accept<L, H, B>(
     shared: Rc<Shared>,
-    connections: Rc<Connections>,
+    servers: Servers,
     listener: L,
     terms: Terms,
     handler: H,
@@ -91,7 +117,7 @@ pub(crate) async fn accept<L, H, B>(
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     loop {
-        while is_full(&shared, &connections) {
+        while is_full(&shared, &servers) {
             if let Some(suppressed) = shared.warnings.connections.pass() {
                 tracing::warn!(
                     connections_max = shared.setup().settings.limits.connections_max,
@@ -100,7 +126,7 @@ pub(crate) async fn accept<L, H, B>(
                      `connections_max`, or lower the idle time-out)"
                 );
             }
-            make_room(&shared, &connections).await;
+            make_room(&shared, &servers).await;
         }
         match listener.next().await {
             Ok((stream, ends)) => {
@@ -108,8 +134,20 @@ pub(crate) async fn accept<L, H, B>(
                 let is_proxied = terms.has_proxy_header || terms.is_fastcgi;
                 let client = ends.peer.filter(|_| !is_proxied);
                 let Ok(held) = hold_place(&shared, client) else { continue };
+                let seat = match servers.mates.as_ref().map(|mates| (mates, mates.choose())) {
+                    None => None,
+                    Some((_, Whose::Own(seat))) => Some(seat),
+                    Some((mates, Whose::Others(ticket))) => {
+                        let Ok(stream) = L::part_with(stream) else { continue };
+                        let held = held.map(Held::let_go);
+                        let (role, before) = (terms.role, terms.before());
+                        mates.hand_over(ticket, Newcomer { stream, ends, role, before, held });
+                        continue;
+                    }
+                };
                 // Registered here, so that the next round of this loop counts it.
-                let registered = Registered::new(&shared, &connections, terms.role, held);
+                let connections = &servers.connections;
+                let registered = Registered::new(&shared, connections, terms.role, (held, seat));
                 let serving = serve::serve(registered, stream, ends, terms.before(), handler);
                 tokio::task::spawn_local(serving);
             }
@@ -124,7 +162,7 @@ pub(crate) async fn accept<L, H, B>(
                     );
                 }
                 if disk::is_out_of_descriptors(&error) {
-                    make_room(&shared, &connections).await;
+                    make_room(&shared, &servers).await;
                 } else {
                     tokio::time::sleep(EXHAUSTED_PAUSE).await;
                 }
@@ -133,17 +171,17 @@ pub(crate) async fn accept<L, H, B>(
     }
 }
 
-fn is_full(shared: &Shared, connections: &Connections) -> bool {
-    connections.count() >= shared.setup().settings.limits.connections_max
+fn is_full(shared: &Shared, servers: &Servers) -> bool {
+    servers.count() >= shared.setup().settings.limits.connections_max
 }
 
 /// Has the connection closed that has been idle for longest; waits until one has ended, but not for long.
-async fn make_room(shared: &Shared, connections: &Connections) {
-    let idle = connections.idlest(RECLAIM_IDLE_MS, shared.clock.now_ms());
-    if let Some(idle) = idle {
-        idle.finish();
+async fn make_room(shared: &Shared, servers: &Servers) {
+    let is_made = close_idle(&servers.connections, shared.clock.now_ms());
+    if let Some(mates) = servers.mates.as_ref().filter(|_| !is_made) {
+        mates.make_room();
     }
-    let _ = tokio::time::timeout(FULL_PAUSE, connections.room.notified()).await;
+    let _ = tokio::time::timeout(FULL_PAUSE, servers.connections.room.notified()).await;
 }
 
 /// The client went away before it was accepted.

@@ -11,6 +11,8 @@ use std::cell::{Cell, Ref, RefCell};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -18,6 +20,26 @@ use tokio::sync::Notify;
 const IDLERS_MAX: usize = 64;
 /// Where it found none, how long until the next one.
 const BARREN_MS: u64 = 200;
+
+/// Connections idle for this long may be closed to make room for new ones: others may be about to ask again.
+const RECLAIM_IDLE_MS: u64 = 1_000;
+
+/// A connection's place among those of a thread, from before it is told of it until its end.
+#[derive(Debug)]
+pub(crate) struct Seat(Arc<AtomicUsize>);
+
+impl Seat {
+    pub(super) fn take(load: &Arc<AtomicUsize>) -> Seat {
+        load.fetch_add(1, Ordering::Relaxed);
+        Seat(Arc::clone(load))
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 /// The list of open connections.
 #[derive(Debug, Default)]
@@ -100,16 +122,19 @@ impl Connections {
 pub(crate) struct Registered {
     connections: Rc<Connections>,
     pub(super) state: Rc<ConnectionState>,
-    /// Its client's place, where places are counted.
-    _held: Option<Held>,
+    /// Its client's place, where places are counted; its own with this thread, where there are several.
+    _places: Places,
 }
+
+/// A connection's places.
+pub(crate) type Places = (Option<Held>, Option<Seat>);
 
 impl Registered {
     pub(crate) fn new(
         shared: &Rc<Shared>,
         connections: &Rc<Connections>,
         role: Role,
-        held: Option<Held>,
+        places: Places,
     ) -> Registered {
         let state = Rc::new(ConnectionState::new(shared, role));
         let mut list = connections.list.borrow_mut();
@@ -122,7 +147,7 @@ impl Registered {
             shared.resume_sweeping();
         }
         drop(list);
-        Registered { connections: Rc::clone(connections), state, _held: held }
+        Registered { connections: Rc::clone(connections), state, _places: places }
     }
 }
 
@@ -138,6 +163,15 @@ impl Drop for Registered {
         self.state.shared.counters.connections.set(list.len() as u64);
         self.connections.room.notify_one();
     }
+}
+
+/// Has the connection closed that has been idle for longest; false: none has, for [`RECLAIM_IDLE_MS`].
+pub(super) fn close_idle(connections: &Connections, now_ms: u64) -> bool {
+    let idle = connections.idlest(RECLAIM_IDLE_MS, now_ms);
+    if let Some(idle) = &idle {
+        idle.finish();
+    }
+    idle.is_some()
 }
 
 /// The client's place among all connections, where places are counted. Err: it has enough of them, and this one is closed.

@@ -65,8 +65,13 @@ impl Places {
         (self.queue_max - reserved.min(self.queue_max)).max(1)
     }
 
+    /// Whether it matters how many places a client has.
+    pub(crate) fn are_shared_out(&self) -> bool {
+        self.share_percent < 100
+    }
+
     fn share(&self) -> usize {
-        if self.share_percent >= 100 {
+        if !self.are_shared_out() {
             return usize::MAX;
         }
         (self.queue_max * self.share_percent / 100).max(1)

@@ -17,7 +17,7 @@ impl Exchanges {
     /// Checks every deadline; appends what the supervisor must do about workers to `events`.
     pub(crate) fn sweep(&mut self, timeouts: &Timeouts, events: &mut Vec<FrontEvent>) {
         self.turn();
-        for index in 0..self.entries.len() {
+        for index in self.front.part() {
             let Some(slot) = SlotIndex::new(index, self.entries.len()) else { continue };
             match self.entries[index].used {
                 SlotUse::Free => {}

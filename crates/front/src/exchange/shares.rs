@@ -4,10 +4,11 @@
 //! of each row, and has at most what the smallest of these says. Two clients that share a cell in each row, which one
 //! pair in four million does, count as one; the rows' seeds are drawn anew at each start, so that nobody can choose to.
 
-use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const ROWS: usize = 2;
 const CELLS: usize = 2048;
@@ -15,55 +16,102 @@ const CELLS: usize = 2048;
 /// Places of all clients.
 #[derive(Debug)]
 pub(crate) struct Shares {
-    cells: RefCell<Box<[[u32; CELLS]; ROWS]>>,
-    seeds: [RandomState; ROWS],
+    table: Arc<Table>,
 }
+
+/// Where they are counted.
+#[derive(Debug)]
+struct Table {
+    cells: Box<[[AtomicU32; CELLS]; ROWS]>,
+    seeds: [RandomState; ROWS],
+    /// Several threads count. One that is alone does without a locked instruction.
+    is_shared: bool,
+}
+
+/// A place on its way from one thread to another.
+#[derive(Debug)]
+pub(crate) struct Unheld([usize; ROWS]);
 
 /// One place of a client, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Held {
-    shares: Rc<Shares>,
+    /// None: it was let go.
+    shares: Option<Rc<Shares>>,
     at: [usize; ROWS],
 }
 
 impl Default for Shares {
     fn default() -> Shares {
-        Shares {
-            cells: RefCell::new(Box::new([[0; CELLS]; ROWS])),
-            seeds: std::array::from_fn(|_| RandomState::new()),
-        }
+        Shares { table: Arc::new(Table::new(false)) }
     }
 }
 
 impl Shares {
+    /// Of as many threads: they count together.
+    pub(crate) fn of(threads: usize) -> Vec<Shares> {
+        let table = Arc::new(Table::new(threads > 1));
+        (0..threads).map(|_| Shares { table: Arc::clone(&table) }).collect()
+    }
+
     /// Takes a place for the client at that address.
     pub(crate) fn hold(self: &Rc<Self>, address: IpAddr) -> Held {
-        let at = self.cells_of(address);
-        let mut cells = self.cells.borrow_mut();
-        for (row, cell) in at.iter().enumerate() {
-            cells[row][*cell] += 1;
-        }
-        Held { shares: Rc::clone(self), at }
+        let at = self.table.cells_of(address);
+        self.table.change(at, 1);
+        Held { shares: Some(Rc::clone(self)), at }
+    }
+
+    /// Goes on with a place that another thread has taken.
+    pub(crate) fn go_on(self: &Rc<Self>, place: &Unheld) -> Held {
+        Held { shares: Some(Rc::clone(self)), at: place.0 }
     }
 
     /// How many it has.
     pub(crate) fn count(&self, address: IpAddr) -> usize {
-        let (at, cells) = (self.cells_of(address), self.cells.borrow());
-        let counts = at.iter().enumerate().map(|(row, cell)| cells[row][*cell]);
+        let at = self.table.cells_of(address);
+        let cells = self.table.cells.iter().zip(at);
+        let counts = cells.map(|(row, cell)| row[cell].load(Ordering::Relaxed));
         counts.min().unwrap_or(0) as usize
+    }
+}
+
+impl Table {
+    fn new(is_shared: bool) -> Table {
+        let cells = std::array::from_fn(|_| std::array::from_fn(|_| AtomicU32::new(0)));
+        let seeds = std::array::from_fn(|_| RandomState::new());
+        Table { cells: Box::new(cells), seeds, is_shared }
     }
 
     fn cells_of(&self, address: IpAddr) -> [usize; ROWS] {
         let client = client(address);
         std::array::from_fn(|row| self.seeds[row].hash_one(client) as usize % CELLS)
     }
+
+    /// Adds `by`, which may be −1.
+    fn change(&self, at: [usize; ROWS], by: i32) {
+        for (row, cell) in self.cells.iter().zip(at) {
+            let cell = &row[cell];
+            if self.is_shared {
+                cell.fetch_add(by.cast_unsigned(), Ordering::Relaxed);
+            } else {
+                let now = cell.load(Ordering::Relaxed);
+                cell.store(now.wrapping_add_signed(by), Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl Held {
+    /// To be gone on with by [`Shares::go_on`], by another thread.
+    pub(crate) fn let_go(mut self) -> Unheld {
+        self.shares = None;
+        Unheld(self.at)
+    }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let mut cells = self.shares.cells.borrow_mut();
-        for (row, cell) in self.at.iter().enumerate() {
-            cells[row][*cell] -= 1;
+        if let Some(shares) = &self.shares {
+            shares.table.change(self.at, -1);
         }
     }
 }
@@ -99,5 +147,17 @@ mod tests {
         assert!(right > 600, "and seldom too many: {right}");
         drop(many);
         assert!((0..1000).all(|n| shares.count(address(n)) == 0));
+    }
+
+    #[test]
+    fn a_place_goes_from_one_thread_to_another() {
+        let mut all: Vec<_> = Shares::of(2).into_iter().map(Rc::new).collect();
+        let (second, first) = (all.remove(1), all.remove(0));
+        let client = IpAddr::from([10, 0, 0, 1]);
+        let taken = first.hold(client).let_go();
+        assert_eq!((first.count(client), second.count(client)), (1, 1), "it stays taken");
+        let held = second.go_on(&taken);
+        drop(held);
+        assert_eq!((first.count(client), second.count(client)), (0, 0));
     }
 }

@@ -17,19 +17,23 @@ use super::shares::Held;
 use super::slot::{SlotEntry, SlotUse};
 use super::waiter::Waiter;
 use crate::route::terms::Terms;
+use crate::runtime::bell;
 use crate::runtime::clock::Clock;
-use crate::runtime::link::{FrontEvent, KillReason, Link, SupervisorLink};
+use crate::runtime::link::{FrontEvent, KillReason, Link};
 use crate::runtime::shed::Shed;
 use crate::runtime::throttle::Throttle;
 use samovar_ring::{
-    End, Filling, FrontEnd, Incarnation, Lane, Progress, Ring, SlotIndex, Supervision,
-    WorkerReport, WorkerState,
+    End, Filling, FrontEnd, Incarnation, Lane, Progress, SlotIndex, Supervision, WorkerReport,
+    WorkerState,
 };
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+use tokio::io::unix::AsyncFd;
 
 /// The table in the hands of all who have a request in it.
 pub(crate) type SharedExchanges = Rc<RefCell<Exchanges>>;
@@ -76,7 +80,7 @@ pub(crate) struct Exchanges {
     broken: Throttle,
     script_lane_said_ms: u64,
     rate: Rate,
-    /// Requests that workers have finished since the rate was measured.
+    /// Requests that workers have finished since the rate was measured, of this thread.
     finished: u64,
     measured_ms: u64,
     was_waiting: bool,
@@ -85,27 +89,24 @@ pub(crate) struct Exchanges {
 }
 
 impl Exchanges {
-    pub(crate) fn new(ring: Ring, link: SupervisorLink) -> Exchanges {
-        Exchanges::by(&Rc::new(Clock::new()), ring, link)
-    }
-
-    /// Those of another pool, by the clock of the first.
-    pub(crate) fn by(clock: &Rc<Clock>, ring: Ring, link: SupervisorLink) -> Exchanges {
-        let slots = ring.slots();
+    /// By a clock that the thread's pools have in common.
+    pub(crate) fn by(clock: &Rc<Clock>, front: FrontEnd, link: Link) -> Exchanges {
+        let slots = front.part();
         Exchanges {
-            supervision: Supervision::new(ring.clone()),
-            front: FrontEnd::new(ring),
-            entries: (0..slots).map(|_| SlotEntry::FREE).collect(),
+            supervision: Supervision::new(front.ring().clone()),
+            front,
+            // Those before its part are blank.
+            entries: (0..slots.end).map(|_| SlotEntry::FREE).collect(),
             waiters: VecDeque::new(),
             granted: 0,
-            news: Vec::with_capacity(slots),
+            news: Vec::with_capacity(slots.len()),
             scratch: Vec::with_capacity(8 * 1024),
             unrung: 0,
             polls: 0,
             is_asleep: false,
             guard: None,
             clock: Rc::clone(clock),
-            link: Link(link),
+            link,
             broken: Throttle::default(),
             script_lane_said_ms: 0,
             rate: Rate::default(),
@@ -116,6 +117,11 @@ impl Exchanges {
         }
     }
 
+    /// What wakes its thread, known to the runtime.
+    pub(crate) fn register_bell(&self) -> io::Result<AsyncFd<OwnedFd>> {
+        bell::register(&self.front)
+    }
+
     /// The time by which it keeps deadlines.
     pub(crate) fn clock(&self) -> &Rc<Clock> {
         &self.clock
@@ -123,17 +129,34 @@ impl Exchanges {
 
     /// Requests that no worker has taken: an upper bound, cheap while few slots are in use.
     pub(crate) fn queue_depth(&self) -> usize {
+        self.waiters.len() + self.queued()
+    }
+
+    /// The part of [`Self::queue_depth`] that this thread of the front reports: so that the sum over all counts nothing twice,
+    /// the ring's queue is the first one's.
+    pub(crate) fn reported_depth(&self) -> usize {
+        self.waiters.len() + if self.front.number() == 0 { self.queued() } else { 0 }
+    }
+
+    /// In the ring's queues, whatever thread has taken them in.
+    fn queued(&self) -> usize {
         let queued = self.supervision.queued(Lane::App) + self.supervision.queued(Lane::Script);
-        self.waiters.len() + (queued as usize).min(self.front.in_use())
+        match (queued as usize, self.front.in_use()) {
+            (queued, own) if queued <= own => queued,
+            // Entries of requests that were taken back count, too: there are no more than slots in use.
+            (queued, _) => queued.min(self.front.in_use_of_all()),
+        }
     }
 
     /// Whether one more request may wait, of a client that has `own` inside.
     pub(crate) fn admit(&self, places: &Places, own: impl Fn() -> usize) -> Result<(), Shed> {
         let places = Places { in_time_max: self.in_time_max, ..*places };
-        if places.is_calm(self.waiters.len() + self.front.in_use()) {
+        // Of several threads each knows only what is in its own slots.
+        if self.front.is_alone() && places.is_calm(self.waiters.len() + self.front.in_use()) {
             return Ok(());
         }
-        places.admit(self.queue_depth(), own())
+        let own = if places.are_shared_out() { own() } else { 0 };
+        places.admit(self.queue_depth(), own)
     }
 
     /// When a client that is refused now may come again, s.
@@ -160,7 +183,8 @@ impl Exchanges {
         let waits = self.queue_depth() > 0;
         let is_full = waits && std::mem::replace(&mut self.was_waiting, waits);
         self.was_waiting = waits;
-        self.rate.look(std::mem::take(&mut self.finished), span, is_full);
+        let finished = self.front.count_finished(std::mem::take(&mut self.finished));
+        self.rate.look(finished, span, is_full);
         self.in_time_max = self.rate.in_time_max(queue_timeout);
         self.measured_ms = now_ms;
     }
@@ -182,7 +206,7 @@ impl Exchanges {
 
     /// Takes a slot, unless others wait for one.
     pub(crate) fn fill(&mut self) -> Option<Filling> {
-        let free = self.entries.len() - self.front.in_use();
+        let free = self.front.free();
         if !self.waiters.is_empty() || free <= self.granted { None } else { self.front.fill() }
     }
 
@@ -257,9 +281,10 @@ impl Exchanges {
         Poll::Pending
     }
 
-    /// Wakes workers for requests that nobody has taken yet.
-    pub(crate) fn ring_withheld(&self) {
-        self.front.ring_withheld();
+    /// Wakes workers for requests that nobody has taken yet. True: to be done again a moment later.
+    #[must_use]
+    pub(crate) fn ring_withheld(&self) -> bool {
+        self.front.ring_withheld()
     }
 
     /// Wakes workers for what was submitted and tasks for what has come. Returns how many were woken.
@@ -298,7 +323,7 @@ impl Exchanges {
                 return;
             }
         }
-        self.front.ring().ring_front();
+        self.front.ring_self();
     }
 
     pub(crate) fn after_unpark(&mut self) {
@@ -380,7 +405,7 @@ impl Exchanges {
 
     /// A slot has become free: keeps it for who has waited longest.
     pub(super) fn grant_next(&mut self) {
-        while self.entries.len() - self.front.in_use() > self.granted {
+        while self.front.free() > self.granted {
             let Some(waiter) = self.waiters.pop_front() else { return };
             self.granted += 1;
             waiter.grant();

@@ -55,13 +55,15 @@ pub(super) struct Control {
     /// Requests of the server's own that wait to be made.
     probes: Mutex<Vec<ProbeOrder>>,
     pub(super) called: Arc<Notify>,
+    /// What the other threads of the front are told, and count.
+    beside: Vec<Arc<Control>>,
 }
 
 impl FrontHandle {
     /// Requests from now on are answered by other settings. The access log and the ring stay what they are. Returns at once.
     pub fn switch(&self, next: ValidSettings) {
-        self.0.next().settings = Some(next);
-        self.0.called.notify_one();
+        self.0.change(|to| to.settings = Some(next.clone()));
+        self.0.wake();
     }
 
     /// As [`Self::switch`] for several pools: no request is answered while some of them have changed and others have not. This is the
@@ -73,11 +75,11 @@ impl FrontHandle {
     ) {
         let whole = self.0.together();
         for (handle, next) in all {
-            handle.0.next().settings = Some(next);
+            handle.0.change(|to| to.settings = Some(next.clone()));
         }
-        self.0.next().pools = Some(pools);
+        self.0.change(|to| to.pools = Some(pools.clone()));
         drop(whole);
-        self.0.called.notify_one();
+        self.0.wake();
     }
 
     /// Asks workers that are held back for `target`, as `next` routes it, and tells `done` whether they may take over: they
@@ -90,7 +92,7 @@ impl FrontHandle {
     /// Waits until what [`Self::switch`] was given holds, for at most `limit`; false: it does not yet.
     pub fn wait_for_switch(&self, limit: Duration) -> bool {
         let since = Instant::now();
-        while !self.0.next().is_none() {
+        while self.0.of_threads_ref().any(|control| !control.next().is_none()) {
             if since.elapsed() > limit {
                 return false;
             }
@@ -133,7 +135,7 @@ impl FrontHandle {
 
     /// Whether connections are accepted.
     pub fn is_ready(&self) -> bool {
-        self.0.is_ready.load(Ordering::Acquire)
+        self.0.of_threads_ref().all(|control| control.is_ready.load(Ordering::Acquire))
     }
 
     /// Opens the access log's file again, after it was moved away. Happens with its next line.
@@ -141,14 +143,33 @@ impl FrontHandle {
         self.0.log.reopen();
     }
 
-    /// Snapshot of the front's numbers.
+    /// Open connections of each thread.
+    #[cfg(test)]
+    pub(crate) fn connections_by_thread(&self) -> Vec<u64> {
+        self.0.of_threads_ref().map(|control| control.counters.connections.get()).collect()
+    }
+
+    /// Snapshot of the front's numbers, of all its threads.
     pub fn counters(&self) -> CountersSnapshot {
-        self.0.counters.snapshot(self.0.log.lost())
+        let first = self.0.counters.snapshot(self.0.log.lost());
+        let others = self.0.beside.iter().map(|control| control.counters.snapshot(0));
+        others.fold(first, |all, one| all.with_thread(&one))
     }
 }
 
 impl Control {
-    pub(super) fn new(log: AccessLog, listeners: Vec<Kept>) -> Control {
+    /// Of the first of so many threads.
+    pub(super) fn new(log: AccessLog, listeners: Vec<Kept>, threads: usize) -> Control {
+        let together = Arc::default();
+        let one = || Control {
+            together: Arc::clone(&together),
+            ..Control::of_thread(log.clone(), Vec::new())
+        };
+        let beside = (1..threads).map(|_| Arc::new(one())).collect();
+        Control { beside, listeners: Mutex::new(listeners), ..one() }
+    }
+
+    fn of_thread(log: AccessLog, listeners: Vec<Kept>) -> Control {
         Control {
             counters: Arc::default(),
             is_ready: AtomicBool::new(false),
@@ -161,13 +182,24 @@ impl Control {
             together: Arc::default(),
             probes: Mutex::default(),
             called: Arc::default(),
+            beside: Vec::new(),
         }
     }
 
-    /// That of another pool: what it has to be told wakes the same thread.
+    /// Of each thread, this one's first.
+    pub(super) fn of_threads(self: &Arc<Self>) -> impl Iterator<Item = Arc<Control>> {
+        std::iter::once(Arc::clone(self)).chain(self.beside.iter().cloned())
+    }
+
+    fn of_threads_ref(&self) -> impl Iterator<Item = &Control> {
+        std::iter::once(self).chain(self.beside.iter().map(|control| &**control))
+    }
+
+    /// That of another pool: what it has to be told wakes the same threads.
     pub(super) fn of_pool(&self) -> Control {
+        let beside = self.beside.iter().map(|control| Arc::new(control.of_pool())).collect();
         let (called, together) = (Arc::clone(&self.called), Arc::clone(&self.together));
-        Control { together, called, ..Control::new(self.log.clone(), Vec::new()) }
+        Control { called, together, beside, ..Control::of_thread(self.log.clone(), Vec::new()) }
     }
 
     /// Does what other threads have asked for. Whoever waits for it waits for the lock.
@@ -189,6 +221,15 @@ impl Control {
 
     fn listeners(&self) -> MutexGuard<'_, Vec<Kept>> {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What each thread is to change to.
+    fn change(&self, say: impl Fn(&mut Next)) {
+        self.of_threads_ref().for_each(|control| say(&mut control.next()));
+    }
+
+    fn wake(&self) {
+        self.of_threads_ref().for_each(|control| control.called.notify_one());
     }
 
     fn switch_settings(&self, shared: &Shared) {

@@ -32,7 +32,8 @@ pub(super) async fn answer_bell(shared: Rc<Shared>, bell: AsyncFd<OwnedFd>) {
 }
 
 /// While requests are short, a sleeping worker is not woken when another is awake. Should that one be held up, the
-/// sleeper is woken [`WITHHELD`] later.
+/// sleeper is woken [`WITHHELD`] later. If as many as may be are on their way then, again and again until they are up, or
+/// a sweep finds the request overdue and those that do not come.
 pub(super) async fn guard_withheld(shared: Rc<Shared>) {
     loop {
         let mut is_first = true;
@@ -41,8 +42,12 @@ pub(super) async fn guard_withheld(shared: Rc<Shared>) {
             shared.exchanges.borrow_mut().poll_withheld(cx, first)
         })
         .await;
-        tokio::time::sleep(WITHHELD).await;
-        shared.exchanges.borrow().ring_withheld();
+        loop {
+            tokio::time::sleep(WITHHELD).await;
+            if !shared.exchanges.borrow().ring_withheld() {
+                break;
+            }
+        }
     }
 }
 
@@ -116,7 +121,7 @@ fn sweep_pool(shared: &Shared) {
     let mut events: Vec<FrontEvent> = Vec::new();
     let mut exchanges = shared.exchanges.borrow_mut();
     exchanges.sweep(timeouts, &mut events);
-    shared.counters.queue_depth.set(exchanges.queue_depth() as u64);
+    shared.counters.queue_depth.set(exchanges.reported_depth() as u64);
     shared.counters.slots_in_use.set(exchanges.in_use() as u64);
     if exchanges.scripts_wait() {
         events.push(FrontEvent::LaneNeeded(Lane::Script));

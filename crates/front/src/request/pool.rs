@@ -80,7 +80,7 @@ impl Status {
         let (idle, busy) = (count(WorkerState::Idle), count(WorkerState::Busy));
         let settings = &context.setup.settings;
         let pairs = vec![
-            ("accepted conn", shared.counters.requests.get()),
+            ("accepted conn", shared.common.requests()),
             ("listen queue", exchanges.queue_depth() as u64),
             ("listen queue len", settings.limits.queue_max as u64),
             ("idle processes", idle),

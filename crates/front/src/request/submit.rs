@@ -90,7 +90,7 @@ fn retry(request: &ScriptRequest<'_>, death: Death, attempts: usize) -> bool {
     let page = request.parts.uri.path().as_bytes();
     let attempt = Attempt { page, death, attempts, now_ms: shared.clock.real_ms() };
     let retries_max = request.context.setup.settings.limits.retries_max;
-    shared.deaths.borrow_mut().allow_another(&attempt, retries_max)
+    shared.common.deaths().allow_another(&attempt, retries_max)
 }
 
 fn is_idempotent(method: &Method) -> bool {

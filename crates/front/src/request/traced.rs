@@ -45,7 +45,7 @@ pub(super) fn promise(shared: &Shared, profile: &Profile, headers: &mut HeaderMa
     if !profile.traces() || headers.remove(NEXT).is_none() {
         return;
     }
-    let Some(token) = shared.tokens.give(shared.clock.real_ms() / 1_000) else { return };
+    let Some(token) = shared.common.tokens.give(shared.clock.real_ms() / 1_000) else { return };
     let cookie =
         format!("{TRACE_COOKIE}={token}; Max-Age={NEXT_S}; Path=/; HttpOnly; SameSite=Lax");
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
@@ -92,7 +92,7 @@ pub(super) fn lane(request: &ScriptRequest<'_>, exchanges: &Exchanges) -> Lane {
     let shared = request.shared();
     let asked = asked(&request.parts.headers);
     let now_s = || shared.clock.real_ms() / 1_000;
-    let token = asked.filter(|text| shared.tokens.holds(text, now_s()));
+    let token = asked.filter(|text| shared.common.tokens.holds(text, now_s()));
     if token.is_none() && !is_wanted(request, profile, asked, now_s) {
         return script.lane;
     }
@@ -101,7 +101,7 @@ pub(super) fn lane(request: &ScriptRequest<'_>, exchanges: &Exchanges) -> Lane {
     if exchanges.has_idle(lane) {
         counters.traced.add(1);
         if let Some(token) = token {
-            shared.tokens.spend(token);
+            shared.common.tokens.spend(token);
         }
         lane
     } else {

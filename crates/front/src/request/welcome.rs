@@ -29,7 +29,7 @@ pub(super) fn advice(
         }
         _ => return None,
     };
-    let is_new = !context.shared().has_served.get();
+    let is_new = !context.shared().common.has_served();
     (is_new && is_at_the_machine(context, parts)).then_some(advice)
 }
 

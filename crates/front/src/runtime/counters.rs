@@ -1,11 +1,12 @@
-//! Numbers about the front, for `samovar status` and metrics. Written by the front's thread only.
+//! Numbers about the front, for `samovar status` and metrics. Each of its threads writes its own; they are added up when they are
+//! read.
 
 use crate::runtime::hostile::Hostile;
 use crate::runtime::shed::Shed;
 use crate::runtime::trouble::Trouble;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One number. Only the front's thread changes it, so a load and a store do where a locked add would cost more.
+/// One number. Only one thread changes it, so a load and a store do where a locked add would cost more.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
 
@@ -148,6 +149,29 @@ impl CountersSnapshot {
                 self.fastcgi_pass_trouble_totals[at] + other.fastcgi_pass_trouble_totals[at]
             }),
             ..self
+        }
+    }
+}
+
+impl CountersSnapshot {
+    /// With those of another thread of the front.
+    #[must_use]
+    pub(crate) fn with_thread(self, other: &CountersSnapshot) -> CountersSnapshot {
+        let refused =
+            |at: usize| self.fastcgi_refused_totals[at] + other.fastcgi_refused_totals[at];
+        CountersSnapshot {
+            connections: self.connections + other.connections,
+            connections_total: self.connections_total + other.connections_total,
+            connections_refused_total: self.connections_refused_total
+                + other.connections_refused_total,
+            compressed_total: self.compressed_total + other.compressed_total,
+            compressions_skipped_total: self.compressions_skipped_total
+                + other.compressions_skipped_total,
+            panics_total: self.panics_total + other.panics_total,
+            fastcgi_requests_total: self.fastcgi_requests_total + other.fastcgi_requests_total,
+            fastcgi_aborted_total: self.fastcgi_aborted_total + other.fastcgi_aborted_total,
+            fastcgi_refused_totals: std::array::from_fn(refused),
+            ..self.with(other)
         }
     }
 }

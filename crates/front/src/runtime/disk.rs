@@ -33,6 +33,11 @@ impl DiskThreads {
         Ok(DiskThreads { threads, warnings: Throttle::default() })
     }
 
+    /// The same threads, for another one of the front's.
+    pub(crate) fn beside(&self) -> DiskThreads {
+        DiskThreads { threads: self.threads.clone(), warnings: Throttle::default() }
+    }
+
     /// Has `work` done by one of the threads. Dropping the result does not stop it.
     pub(crate) fn run<T: Send + 'static>(
         &self,

@@ -2,6 +2,7 @@
 
 use samovar_ring::{Incarnation, Lane, Overrun, Run};
 use std::fmt;
+use std::sync::Arc;
 
 /// Something only the supervisor can act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,11 +40,18 @@ pub enum KillReason {
     BrokenRing,
 }
 
-/// How the front speaks to the supervisor. Called on the front's thread: it must not block.
-pub type SupervisorLink = Box<dyn Fn(FrontEvent) + Send>;
+/// How the front speaks to the supervisor. Called on the front's threads: it must not block.
+pub type SupervisorLink = Box<dyn Fn(FrontEvent) + Send + Sync>;
 
-/// The link as the front keeps it.
-pub(crate) struct Link(pub(crate) SupervisorLink);
+/// The link as the front's threads keep it.
+#[derive(Clone)]
+pub(crate) struct Link(Arc<SupervisorLink>);
+
+impl From<SupervisorLink> for Link {
+    fn from(link: SupervisorLink) -> Link {
+        Link(Arc::new(link))
+    }
+}
 
 impl Link {
     /// Passes an event on to the supervisor.

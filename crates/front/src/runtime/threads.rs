@@ -14,8 +14,8 @@ use tokio::sync::oneshot;
 
 type Task = Box<dyn FnOnce() + Send>;
 
-/// Threads for one kind of work.
-#[derive(Debug)]
+/// Threads for one kind of work, of whoever has a copy of this.
+#[derive(Clone, Debug)]
 pub(crate) struct Threads {
     tasks: Sender<Task>,
 }

@@ -1,9 +1,9 @@
 //! Tokens by which visitors ask for one thing once: that their next request is traced.
 
 use ring::rand::{SecureRandom as _, SystemRandom};
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How long a token holds.
 pub(crate) const NEXT_S: u64 = 300;
@@ -14,7 +14,7 @@ const TOKEN_BYTES: usize = 16;
 /// Tokens of one request each, and until when they hold, seconds since 1970. By a hash that nobody knows, so that no time tells how much of
 /// a guess was right.
 #[derive(Debug, Default)]
-pub(crate) struct Tokens(RefCell<HashMap<String, u64>>);
+pub(crate) struct Tokens(Mutex<HashMap<String, u64>>);
 
 impl Tokens {
     /// A new one; `None`: the system has no random numbers.
@@ -26,7 +26,7 @@ impl Tokens {
             let _ = write!(text, "{byte:02x}");
             text
         });
-        let mut known = self.0.borrow_mut();
+        let mut known = self.known();
         if known.len() >= NEXT_MAX {
             known.retain(|_, expires| *expires >= now_s);
         }
@@ -41,12 +41,17 @@ impl Tokens {
 
     /// Whether that is one.
     pub(crate) fn holds(&self, token: &str, now_s: u64) -> bool {
-        self.0.borrow().get(token).is_some_and(|expires| *expires >= now_s)
+        self.known().get(token).is_some_and(|expires| *expires >= now_s)
     }
 
     /// It was used.
     pub(crate) fn spend(&self, token: &str) {
-        self.0.borrow_mut().remove(token);
+        self.known().remove(token);
+    }
+
+    /// Asked for by who has a token alone, or wants one.
+    fn known(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -67,7 +72,7 @@ mod tests {
         let first = tokens.give(1_000).expect("a token");
         let later: Vec<_> =
             (0..2 * NEXT_MAX).map(|_| tokens.give(1_001).expect("a token")).collect();
-        assert_eq!(tokens.0.borrow().len(), NEXT_MAX);
+        assert_eq!(tokens.known().len(), NEXT_MAX);
         assert!(!tokens.holds(&first, 1_001), "the oldest has made room");
         assert!(tokens.holds(&later[2 * NEXT_MAX - 1], 1_001));
     }

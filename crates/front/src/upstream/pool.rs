@@ -21,7 +21,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -50,10 +51,51 @@ pub(super) type AnyWire = Box<dyn Wire>;
 pub(crate) struct Upstreams {
     pools: RefCell<HashMap<Upstream, Rc<Pool>>>,
     names: Rc<Names>,
-    /// Requests that wait for a place.
-    queued: Cell<usize>,
     turn: Cell<usize>,
     counters: Arc<Counters>,
+    places: Arc<AllPlaces>,
+}
+
+/// How many connections the front's threads have to each php-fpm, by its address.
+#[derive(Debug, Default)]
+pub(crate) struct AllPlaces {
+    by_upstream: Mutex<HashMap<Upstream, Arc<Places>>>,
+    /// Requests that wait for a place.
+    queued: AtomicUsize,
+}
+
+/// Of one php-fpm.
+#[derive(Debug, Default)]
+struct Places {
+    /// Those in use, and those that are being made.
+    used: AtomicUsize,
+    /// A place has become free.
+    freed: Notify,
+    /// Who waits for one.
+    waiting: AtomicUsize,
+    /// Threads that have connections to it, or had one lately.
+    threads: AtomicUsize,
+}
+
+impl AllPlaces {
+    fn of(&self, upstream: &Upstream) -> Arc<Places> {
+        let mut all = self.by_upstream.lock().unwrap_or_else(PoisonError::into_inner);
+        // An address that a reload has taken out is forgotten.
+        all.retain(|known, places| known == upstream || Arc::strong_count(places) > 1);
+        Arc::clone(all.entry(upstream.clone()).or_default())
+    }
+}
+
+impl Places {
+    fn take(&self, max: usize) -> bool {
+        let more = |used: usize| (used < max).then_some(used + 1);
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// Whether somebody waits for one of those that are free.
+    fn has_room_for_others(&self, max: usize) -> bool {
+        self.used.load(Ordering::Relaxed) < max && self.waiting.load(Ordering::Relaxed) > 0
+    }
 }
 
 /// Why there is no connection.
@@ -65,16 +107,11 @@ pub(crate) struct NoLink {
     pub(crate) error: Option<io::Error>,
 }
 
-/// The connections to one php-fpm.
-#[derive(Debug, Default)]
+/// The connections to one php-fpm, of one thread.
+#[derive(Debug)]
 struct Pool {
-    /// Those in use, and those that are being made.
-    used: Cell<usize>,
+    places: Arc<Places>,
     kept: RefCell<VecDeque<(AnyWire, Instant)>>,
-    /// A place has become free.
-    freed: Notify,
-    /// Who waits for one.
-    waiting: Cell<usize>,
     /// It could not be reached: until when it is passed over.
     down_until: Cell<Option<Instant>>,
     counters: Arc<Counters>,
@@ -117,9 +154,13 @@ pub(crate) struct Link {
 }
 
 impl Upstreams {
-    pub(crate) fn new(counters: Arc<Counters>, names: Rc<Names>) -> Upstreams {
-        let (queued, turn) = (Cell::new(0), Cell::new(0));
-        Upstreams { pools: RefCell::default(), names, queued, turn, counters }
+    pub(crate) fn new(
+        counters: Arc<Counters>,
+        places: Arc<AllPlaces>,
+        names: Rc<Names>,
+    ) -> Upstreams {
+        let (pools, turn) = (RefCell::default(), Cell::new(0));
+        Upstreams { pools, names, turn, counters, places }
     }
 
     /// The same names for another pool of workers.
@@ -139,9 +180,11 @@ impl Upstreams {
         let pools: Vec<_> = untried.map(|(at, upstream)| (at, self.pool(upstream))).collect();
         let deadline = tokio::time::Instant::now() + settings.connect_timeout;
         let max = settings.connections_max;
-        let chosen = match self.choose(&pools, max, true) {
+        let chosen = match self.take_one(&pools, max, true) {
             Some(chosen) => chosen,
-            None if self.queued.get() >= settings.queue_max => return Err(full()),
+            None if self.places.queued.load(Ordering::Relaxed) >= settings.queue_max => {
+                return Err(full());
+            }
             None => {
                 let _waiting = Waiting::new(self, &pools);
                 let place = tokio::time::timeout_at(deadline, self.place(&pools, max));
@@ -150,7 +193,7 @@ impl Upstreams {
         };
         let (at, pool) = &pools[chosen];
         let at = *at;
-        let mut link = Link::take(pool, at, settings.kept_max);
+        let mut link = Link::new(pool, at, settings.kept_max);
         tell_others(&pools, max);
         if may_be_kept && let Some(wire) = link.pool.take_kept() {
             link.wire = Some(wire);
@@ -174,7 +217,7 @@ impl Upstreams {
         Err(NoLink { trouble, at: Some(at), error })
     }
 
-    /// Waits until one of them has a place.
+    /// Waits until one of them has a place, and takes it.
     async fn place(&self, pools: &[Untried], max: usize) -> usize {
         loop {
             let now = Instant::now();
@@ -182,7 +225,7 @@ impl Upstreams {
             // Whoever waits for another one alone has more use of what becomes free there.
             let asked = pools.iter().filter(|(_, pool)| are_down || !pool.is_down(now));
             let mut freed: Vec<_> =
-                asked.map(|(_, pool)| Box::pin(pool.freed.notified())).collect();
+                asked.map(|(_, pool)| Box::pin(pool.places.freed.notified())).collect();
             let free = poll_fn(|cx| {
                 let is_free = freed.iter_mut().any(|freed| freed.as_mut().poll(cx).is_ready());
                 if is_free { Poll::Ready(()) } else { Poll::Pending }
@@ -193,20 +236,32 @@ impl Upstreams {
                 Some(until) => drop(tokio::time::timeout_at(until.into(), free).await),
                 None => free.await,
             }
-            if let Some(chosen) = self.choose(pools, max, false) {
+            if let Some(chosen) = self.take_one(pools, max, false) {
                 return chosen;
             }
             tell_others(pools, max);
         }
     }
 
+    /// Takes a place with one of them, if there is one.
+    fn take_one(&self, pools: &[Untried], max: usize, is_new: bool) -> Option<usize> {
+        loop {
+            let chosen = self.choose(pools, max, is_new)?;
+            // Another thread may have been faster: then there is one place less.
+            if pools[chosen].1.places.take(max) {
+                return Some(chosen);
+            }
+        }
+    }
+
     /// Who is asked now. `is_new`: who waits already goes first.
     fn choose(&self, pools: &[Untried], max: usize, is_new: bool) -> Option<usize> {
         let now = Instant::now();
-        let candidate = |(_, pool): &Untried| Candidate {
-            used: pool.used.get(),
-            has_room: pool.used.get() < max && !(is_new && pool.waiting.get() > 0),
-            is_down: pool.is_down(now),
+        let candidate = |(_, pool): &Untried| {
+            let used = pool.places.used.load(Ordering::Relaxed);
+            let is_waited_for = pool.places.waiting.load(Ordering::Relaxed) > 0;
+            let has_room = used < max && !(is_new && is_waited_for);
+            Candidate { used, has_room, is_down: pool.is_down(now) }
         };
         let candidates: Vec<Candidate> = pools.iter().map(candidate).collect();
         let turn = self.turn.get();
@@ -264,9 +319,23 @@ impl Upstreams {
         if let Some(pool) = pools.get(upstream) {
             return Rc::clone(pool);
         }
-        let pool = Rc::new(Pool { counters: Arc::clone(&self.counters), ..Pool::default() });
+        let (places, counters) = (self.places.of(upstream), Arc::clone(&self.counters));
+        places.threads.fetch_add(1, Ordering::Relaxed);
+        let pool = Rc::new(Pool {
+            places,
+            counters,
+            kept: RefCell::default(),
+            down_until: Cell::default(),
+            broken: Throttle::default(),
+        });
         pools.insert(upstream.clone(), Rc::clone(&pool));
         pool
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.places.threads.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -307,8 +376,8 @@ impl Pool {
 }
 
 impl Link {
-    fn take(pool: &Rc<Pool>, at: usize, kept_max: usize) -> Link {
-        pool.used.set(pool.used.get() + 1);
+    /// With the place that was taken for it.
+    fn new(pool: &Rc<Pool>, at: usize, kept_max: usize) -> Link {
         pool.counters.passes_open.add(1);
         Link { pool: Rc::clone(pool), at, wire: None, is_kept: false, kept_max }
     }
@@ -316,7 +385,9 @@ impl Link {
     /// Its request is answered, and nothing is left in it.
     pub(super) fn keep(&mut self, wire: AnyWire) {
         let mut kept = self.pool.kept.borrow_mut();
-        if kept.len() < self.kept_max {
+        // Each keeps a process of php-fpm: of several threads each has its part of them.
+        let threads = self.pool.places.threads.load(Ordering::Relaxed).max(1);
+        if kept.len() < self.kept_max / threads {
             kept.push_back((wire, Instant::now()));
         }
     }
@@ -333,9 +404,9 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.pool.used.set(self.pool.used.get() - 1);
         self.pool.counters.passes_open.sub(1);
-        self.pool.freed.notify_one();
+        self.pool.places.used.fetch_sub(1, Ordering::Relaxed);
+        self.pool.places.freed.notify_one();
     }
 }
 
@@ -353,8 +424,8 @@ fn full() -> NoLink {
 /// A waiting request that was told of several free places takes one of them.
 fn tell_others(pools: &[Untried], max: usize) {
     for (_, pool) in pools {
-        if pool.used.get() < max && pool.waiting.get() > 0 {
-            pool.freed.notify_one();
+        if pool.places.has_room_for_others(max) {
+            pool.places.freed.notify_one();
         }
     }
 }
@@ -367,10 +438,10 @@ struct Waiting<'a> {
 
 impl<'a> Waiting<'a> {
     fn new(upstreams: &'a Upstreams, pools: &'a [Untried]) -> Waiting<'a> {
-        upstreams.queued.set(upstreams.queued.get() + 1);
+        upstreams.places.queued.fetch_add(1, Ordering::Relaxed);
         upstreams.counters.passes_queued.add(1);
         for (_, pool) in pools {
-            pool.waiting.set(pool.waiting.get() + 1);
+            pool.places.waiting.fetch_add(1, Ordering::Relaxed);
         }
         Waiting { upstreams, pools }
     }
@@ -378,10 +449,10 @@ impl<'a> Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.upstreams.queued.set(self.upstreams.queued.get() - 1);
+        self.upstreams.places.queued.fetch_sub(1, Ordering::Relaxed);
         self.upstreams.counters.passes_queued.sub(1);
         for (_, pool) in self.pools {
-            pool.waiting.set(pool.waiting.get() - 1);
+            pool.places.waiting.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Turns under loom: one worker may run, and no request is left waiting beside a free turn.
 
 use super::{LANES, bounded, bounded_by, submit, worker};
-use crate::layout::{Control, Lane, SLOTS_MAX, SlotIndex};
+use crate::layout::{Control, Lane, Parts, SLOTS_MAX, SlotIndex};
 use crate::report::Death;
 use crate::sync::{AtomicU32, Ordering};
 use crate::turns::TurnWatch;
@@ -76,7 +76,7 @@ fn two_that_want_the_last_turn_do_not_both_give_it_up() {
                 thread::spawn(move || {
                     let slot = serve(&control, index);
                     assert!(control.running() <= 2, "the other may just be finding out");
-                    let _ = control.finish(index, slot, worker(index as u32 + 1));
+                    let _ = control.finish(index, (slot, 0), worker(index as u32 + 1));
                     // What the next look of a worker that goes on would do.
                     control.end_turn(index);
                     control.pass_turn(&[]);
@@ -102,7 +102,7 @@ fn a_dead_worker_holds_no_turn() {
         assert!(control.begin_turn(0));
         let other = server(&control, 1);
         submit_and_wake(&control);
-        control.repair(0, worker(1), Death::UNKNOWN, SLOTS_MAX);
+        control.repair(0, worker(1), Death::UNKNOWN, Parts::whole(SLOTS_MAX));
         control.wake_all_workers();
         assert_eq!(other.join().unwrap().get(), 0);
     });
@@ -132,7 +132,7 @@ fn serve_all(control: &Control, index: usize, done: &AtomicU32, all: u32) {
             && let Some(slot) = control.take(LANES, SLOTS_MAX, worker(index as u32 + 1))
         {
             control.pass_on(LANES);
-            let _ = control.finish(index, slot, worker(index as u32 + 1));
+            let _ = control.finish(index, (slot, 0), worker(index as u32 + 1));
             if done.fetch_add(1, Ordering::SeqCst) + 1 == all {
                 control.stop.0.store(1, Ordering::SeqCst);
                 control.wake_all_workers();

@@ -183,3 +183,22 @@ fn a_limit_that_goes_leaves_nobody_on_its_way() {
     assert_eq!(scene.sleepers(), 6, "it runs, and is up");
     scene.workers[7].finish(slot, &Usage::default());
 }
+
+#[test]
+fn who_is_refused_because_others_are_on_their_way_is_not_forgotten_when_these_are_up() {
+    let mut scene = Scene::of(8, 0, 1);
+    // So short that whoever takes one wakes nobody for the next.
+    scene.ring.control().pace.0.record(1);
+    scene.ask();
+    scene.ask();
+    assert!(scene.front.ring_withheld(), "the first is not up: look again");
+    assert_eq!(scene.sleepers(), 7);
+    // It takes one that is not short at all.
+    scene.take(7);
+    assert_eq!(scene.sleepers(), 7);
+    assert!(!scene.front.ring_withheld(), "nobody stands in the way any more");
+    assert_eq!(scene.sleepers(), 6);
+    // Where turns are counted, whoever ends one looks by itself.
+    scene.ring.control().set_turns(1, 0, 8);
+    assert!(!scene.front.ring_withheld());
+}

@@ -35,15 +35,23 @@ impl Program<'_> {
     }
 }
 
-/// Runs the program; panics if the front does.
+/// Runs the program, as one front and as two that take turns; panics if one of them does.
 pub(crate) fn run(bytes: &[u8]) {
-    let ring = Ring::create(SLOTS).expect("a small ring");
+    for fronts in [1, 2] {
+        run_as(fronts, bytes);
+    }
+}
+
+fn run_as(fronts: usize, bytes: &[u8]) {
+    let ring = Ring::shared_by(fronts, SLOTS).expect("a small ring");
     let file = File::from(ring.file().try_clone_to_owned().expect("a descriptor"));
     let len = file.metadata().expect("a file").len();
-    let mut front = FrontEnd::new(ring);
-    let mut open: Vec<SlotIndex> = Vec::new();
+    let ends = FrontEnd::all(&ring).into_iter().map(|front| (front, Vec::new()));
+    let mut ends: Vec<(FrontEnd, Vec<SlotIndex>)> = ends.collect();
     let mut program = Program(bytes[..bytes.len().min(STEPS_MAX)].iter());
     while program.0.len() > 0 {
+        let turn = program.0.len() % fronts;
+        let (front, open) = &mut ends[turn];
         match program.byte() % 12 {
             0 => {
                 let at = program.word() % (len / 8) * 8;
@@ -65,7 +73,7 @@ pub(crate) fn run(bytes: &[u8]) {
                     }
                 }
             }
-            8 | 9 => look(&mut front, &open),
+            8 | 9 => look(front, open),
             10 => {
                 if let Some(slot) = open.pop() {
                     let _ = front.cancel(slot);
@@ -73,8 +81,9 @@ pub(crate) fn run(bytes: &[u8]) {
                 }
             }
             _ => {
+                let part = front.part();
                 front.tick(|_| {});
-                front.take_news(|_| {});
+                front.take_news(|slot| assert!(part.contains(&slot.get()), "another's news"));
                 if front.fall_asleep() {
                     front.wake_up();
                 }
@@ -82,12 +91,15 @@ pub(crate) fn run(bytes: &[u8]) {
             }
         }
     }
-    look(&mut front, &open);
-    for slot in open {
-        let _ = front.cancel(slot);
-        front.release(slot);
+    for (front, open) in &mut ends {
+        look(front, open);
+        for slot in open {
+            let _ = front.cancel(*slot);
+            front.release(*slot);
+        }
+        assert_eq!(front.in_use(), 0, "every slot comes back");
     }
-    assert_eq!(front.in_use(), 0, "every slot comes back");
+    assert_eq!(ends[0].0.in_use_of_all(), 0);
 }
 
 /// Offsets of the words that a request changes, and of the rest of their cells: found by making some requests.

@@ -9,6 +9,12 @@ use crate::schema::{finish, notation};
 
 use super::row::{self, count, path};
 
+/// The workers of so many cores, with pages of 100 µs, keep a thread of the front busy for two thirds of its time
+/// (`bench/scenarios/fronts.py`).
+const CORES_PER_FRONT_THREAD: usize = 8;
+/// As many as a ring can have fronts.
+const FRONT_THREADS_MAX: usize = 16;
+
 /// What its settings have in common.
 const PLAIN: Setting = Setting { group: Group::Serving, ..row::PLAIN };
 
@@ -63,6 +69,23 @@ pub(super) const SETTINGS: &[Setting] = &[
         long: "The kernel's own limit, net.core.somaxconn, holds besides. Sockets that a service \
                manager hands over keep the length it gave them.",
         on_reload: OnReload::Kept(|old, new| old.listen_backlog != new.listen_backlog),
+        ..PLAIN
+    },
+    Setting {
+        key: "front_threads",
+        flag: "front-threads",
+        value: "N",
+        kind: Kind::PerCores {
+            cores: CORES_PER_FRONT_THREAD,
+            max: FRONT_THREADS_MAX,
+            field: |settings| &mut settings.front_threads,
+        },
+        default: Preset::Text("auto"),
+        doc: "Threads that serve connections; auto: one, from 16 cores on one for each 8",
+        long: "TLS, HTTP, static files and the way to the workers of a connection are one thread's. One \
+               serves tens of thousands of requests a second; more are for machines with so many \
+               cores that it is busy all the time. With 16 pools and more there are fewer.",
+        on_reload: OnReload::Kept(|old, new| old.front_threads != new.front_threads),
         ..PLAIN
     },
     Setting {

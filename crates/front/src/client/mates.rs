@@ -1,0 +1,184 @@
+//! accept, where the front has several threads: one of them accepts, and each connection is the one's that has fewest.
+//!
+//! So limits of connections are counted in one place, and a listener is one socket with one queue, which can be handed over.
+//! A connection stays with its thread. The thread that accepts serves like the others.
+
+use super::ends::Ends;
+use super::handler::Handler;
+use super::registry::{Connections, Registered, Seat, close_idle};
+use super::serve::{self, Before};
+use crate::exchange::shares::Unheld;
+use crate::shared::Shared;
+use bytes::Bytes;
+use hyper::body::Body;
+use samovar_config::Role;
+use std::error::Error;
+use std::io;
+use std::net::TcpStream as PlainTcp;
+use std::os::unix::net::UnixStream as PlainUnix;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// A socket that no runtime watches.
+#[derive(Debug)]
+pub(crate) enum Moved {
+    Tcp(PlainTcp),
+    Unix(PlainUnix),
+}
+
+/// A connection for another thread.
+pub(crate) struct Newcomer {
+    pub(crate) stream: Moved,
+    pub(crate) ends: Ends,
+    pub(crate) role: Role,
+    pub(crate) before: Before,
+    pub(crate) held: Option<Unheld>,
+}
+
+/// What the thread that accepts tells another. No more than `limits.connections_max` newcomers, and a call for room each
+/// time that so many are there, wait to be heard.
+enum Word {
+    Serve(Box<Newcomer>, Seat),
+    /// Others want in.
+    MakeRoom,
+}
+
+/// All threads, as the one that accepts knows them: itself first.
+#[derive(Debug)]
+pub(crate) struct Mates {
+    loads: Vec<Arc<AtomicUsize>>,
+    others: Vec<UnboundedSender<Word>>,
+}
+
+/// Where another thread hears of its connections, until there are no more to come.
+pub(crate) struct Calls(UnboundedReceiver<Word>);
+
+/// Whose a connection is.
+pub(crate) enum Whose {
+    Own(Seat),
+    Others(Ticket),
+}
+
+/// A place with another thread.
+pub(crate) struct Ticket(usize, Seat);
+
+impl Mates {
+    /// Of the first of so many threads, and the ears of the others.
+    pub(crate) fn of(threads: usize) -> (Mates, Vec<Calls>) {
+        let loads = (0..threads).map(|_| Arc::default()).collect();
+        let (others, calls) = (1..threads).map(|_| unbounded_channel()).unzip::<_, _, _, Vec<_>>();
+        (Mates { loads, others }, calls.into_iter().map(Calls).collect())
+    }
+
+    /// Connections of all.
+    pub(crate) fn count(&self) -> usize {
+        self.loads.iter().map(|load| load.load(Ordering::Relaxed)).sum()
+    }
+
+    /// The thread that has fewest; of several, the last: the first one accepts besides.
+    pub(crate) fn choose(&self) -> Whose {
+        let count = |load: &Arc<AtomicUsize>| load.load(Ordering::Relaxed);
+        let fewest = self.loads.iter().enumerate().rev().min_by_key(|(_, load)| count(load));
+        match fewest {
+            Some((at @ 1.., load)) => Whose::Others(Ticket(at - 1, Seat::take(load))),
+            _ => Whose::Own(Seat::take(&self.loads[0])),
+        }
+    }
+
+    /// Hands a connection over. One whose thread has ended is closed.
+    pub(crate) fn hand_over(&self, Ticket(at, seat): Ticket, newcomer: Newcomer) {
+        let _ = self.others[at].send(Word::Serve(Box::new(newcomer), seat));
+    }
+
+    /// Has each of the others close a connection that is idle.
+    pub(crate) fn make_room(&self) {
+        for other in &self.others {
+            let _ = other.send(Word::MakeRoom);
+        }
+    }
+}
+
+/// Serves what is handed over, until nothing more will be.
+pub(crate) async fn join<H, B>(
+    shared: Rc<Shared>,
+    connections: Rc<Connections>,
+    mut calls: Calls,
+    handler: H,
+) where
+    H: Handler<B>,
+    B: Body<Data = Bytes> + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    while let Some(word) = calls.0.recv().await {
+        let taken = match word {
+            Word::Serve(newcomer, seat) => take(&shared, &connections, *newcomer, seat, handler),
+            Word::MakeRoom => {
+                close_idle(&connections, shared.clock.now_ms());
+                Ok(())
+            }
+        };
+        if let Err(error) = taken
+            && let Some(suppressed) = shared.warnings.accept.pass()
+        {
+            tracing::warn!(%error, suppressed, "cannot serve a connection that was accepted; it is closed");
+        }
+    }
+}
+
+fn take<H, B>(
+    shared: &Rc<Shared>,
+    connections: &Rc<Connections>,
+    newcomer: Newcomer,
+    seat: Seat,
+    handler: H,
+) -> io::Result<()>
+where
+    H: Handler<B>,
+    B: Body<Data = Bytes> + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let Newcomer { stream, ends, role, before, held } = newcomer;
+    let held = held.map(|place| shared.connection_shares.go_on(&place));
+    let registered = Registered::new(shared, connections, role, (held, Some(seat)));
+    match stream {
+        Moved::Tcp(stream) => {
+            let stream = TcpStream::from_std(stream)?;
+            tokio::task::spawn_local(serve::serve(registered, stream, ends, before, handler));
+        }
+        Moved::Unix(stream) => {
+            let stream = UnixStream::from_std(stream)?;
+            tokio::task::spawn_local(serve::serve(registered, stream, ends, before, handler));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_has_fewest_gets_the_next() {
+        let (mates, calls) = Mates::of(3);
+        assert_eq!(calls.len(), 2);
+        let mut seats = Vec::new();
+        let mut order = Vec::new();
+        for _ in 0..6 {
+            let (at, seat) = match mates.choose() {
+                Whose::Own(seat) => (0, seat),
+                Whose::Others(Ticket(at, seat)) => (at + 1, seat),
+            };
+            order.push(at);
+            seats.push(seat);
+        }
+        assert_eq!((order, mates.count()), (vec![2, 1, 0, 2, 1, 0], 6));
+        // One of the second's ends.
+        drop(seats.remove(1));
+        assert!(matches!(mates.choose(), Whose::Others(Ticket(0, _))));
+        drop(seats);
+        assert_eq!(mates.count(), 0);
+    }
+}

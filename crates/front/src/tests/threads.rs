@@ -1,0 +1,256 @@
+//! Several threads of the front: whose a connection is, in which order requests are taken, and which limits are all threads'.
+
+use super::*;
+use samovar_ring::WorkerState;
+
+const THREADS: usize = 3;
+
+fn server(change: impl FnOnce(&mut Settings)) -> Server {
+    Server::with(64, |settings| {
+        settings.front_threads = THREADS;
+        change(settings);
+    })
+}
+
+fn get(client: &mut Client, target: &str) {
+    client.send(format!("GET {target} HTTP/1.1\r\nHost: t\r\n\r\n").as_bytes());
+}
+
+/// Requests that no worker has.
+fn queued(server: &Server) -> u64 {
+    Supervision::new(server.ring.clone()).queued(Lane::App)
+}
+
+/// A worker that runs nothing before it is told to, and notes what it has run.
+fn gated(server: Server) -> (Server, Sender<()>, Arc<Mutex<Vec<String>>>) {
+    let (go, gate) = channel::<()>();
+    let (gate, ran) = (Mutex::new(gate), Arc::new(Mutex::new(Vec::new())));
+    let noted = Arc::clone(&ran);
+    let server = server.work(move |job| {
+        let target = job.field("target");
+        noted.lock().unwrap().push(target.clone());
+        if target == "/gate" {
+            let _ = gate.lock().unwrap().recv_timeout(WATCHDOG);
+        }
+        job.answer(&target)
+    });
+    (server, go, ran)
+}
+
+#[test]
+fn connections_are_shared_out_and_their_numbers_added_up() {
+    let server = server(|_| {}).work(|job| job.answer(&job.field("target")));
+    let mut clients: Vec<_> = (0..2 * THREADS).map(|_| server.client()).collect();
+    for round in 0..3 {
+        for (number, client) in clients.iter_mut().enumerate() {
+            get(client, &format!("/{round}/{number}"));
+        }
+        for (number, client) in clients.iter_mut().enumerate() {
+            assert_eq!(client.reply(false).text(), format!("/{round}/{number}"));
+        }
+    }
+    assert_eq!(server.handle.connections_by_thread(), [2; THREADS]);
+    until("all are over", || server.handle.counters().in_flight == 0);
+    let counters = server.handle.counters();
+    assert_eq!((counters.requests_total, counters.connections_total), (18, 6));
+    assert_eq!((counters.connections, counters.responses_5xx_total), (6, 0));
+    drop(clients);
+    until("all have gone", || server.handle.counters().connections == 0);
+}
+
+#[test]
+fn who_comes_first_is_served_first_whatever_thread_it_came_to() {
+    let (server, go, ran) = gated(server(|_| {}));
+    let mut clients: Vec<_> = (0..12).map(|_| server.client()).collect();
+    get(&mut clients[0], "/gate");
+    until("it runs", || ran.lock().unwrap().len() == 1);
+    for (number, client) in clients.iter_mut().enumerate().skip(1) {
+        get(client, &format!("/{number}"));
+        until("it is queued", || queued(&server) == number as u64);
+    }
+    go.send(()).unwrap();
+    for client in &mut clients {
+        assert_eq!(client.reply(false).status, 200);
+    }
+    let expected: Vec<_> = (1..12).map(|number| format!("/{number}")).collect();
+    assert_eq!(ran.lock().unwrap()[1..], expected);
+    let threads = server.handle.connections_by_thread();
+    assert!(threads.iter().all(|count| *count == 4), "{threads:?}");
+}
+
+#[test]
+fn the_queue_is_full_for_all_threads_at_once() {
+    let (server, go, ran) = gated(server(|settings| settings.limits.queue_max = 2));
+    let mut clients: Vec<_> = (0..3).map(|_| server.client()).collect();
+    get(&mut clients[0], "/gate");
+    until("it runs", || ran.lock().unwrap().len() == 1);
+    for (number, client) in clients.iter_mut().enumerate().skip(1) {
+        get(client, "/");
+        until("it is queued", || queued(&server) == number as u64);
+    }
+    for _ in 0..THREADS {
+        assert_eq!(server.get("/").status, 503);
+    }
+    assert_eq!(server.handle.counters().rejected_total, THREADS as u64);
+    go.send(()).unwrap();
+    for client in &mut clients {
+        assert_eq!(client.reply(false).status, 200);
+    }
+    // A place that is given back is everybody's.
+    for _ in 0..THREADS {
+        assert_eq!(server.get("/").status, 200);
+    }
+}
+
+#[test]
+fn requests_that_were_taken_back_fill_no_queue() {
+    let (server, go, ran) = gated(server(|settings| settings.limits.queue_max = 2));
+    let mut first = server.client();
+    get(&mut first, "/gate");
+    until("it runs", || ran.lock().unwrap().len() == 1);
+    // Their entries stay in the ring's queue while nobody takes.
+    for gone in 1..8 {
+        let mut client = server.client();
+        get(&mut client, "/gone");
+        until("it is queued", || queued(&server) == gone);
+        drop(client);
+        until("it has gone", || server.handle.counters().in_flight == 1);
+    }
+    let mut late = server.client();
+    get(&mut late, "/late");
+    until("it waits", || queued(&server) == 8);
+    go.send(()).unwrap();
+    assert_eq!((first.reply(false).status, late.reply(false).status), (200, 200));
+    assert_eq!(*ran.lock().unwrap(), ["/gate", "/late"]);
+}
+
+#[test]
+fn a_client_has_its_connections_of_all_threads() {
+    const MOST: usize = 4;
+    let server = server(|settings| settings.limits.client_connections_max = MOST)
+        .work(|job| job.answer("ok"));
+    for _ in 0..2 {
+        let mut clients: Vec<_> = (0..MOST).map(|_| server.client()).collect();
+        for client in &mut clients {
+            get(client, "/");
+            assert_eq!(client.reply(false).status, 200);
+        }
+        let before = server.handle.counters().connections_refused_total;
+        for more in 1..=THREADS as u64 {
+            let _refused = server.client();
+            let refused = || server.handle.counters().connections_refused_total - before;
+            until("it is refused", || refused() == more);
+        }
+        drop(clients);
+        until("all have gone", || server.handle.counters().connections == 0);
+    }
+}
+
+#[test]
+fn a_full_server_closes_what_is_idle_in_another_thread() {
+    let server =
+        server(|settings| settings.limits.connections_max = THREADS).work(|job| job.answer("ok"));
+    let mut idle: Vec<_> = (0..THREADS).map(|_| server.client()).collect();
+    for client in &mut idle {
+        get(client, "/");
+        assert_eq!(client.reply(false).status, 200);
+    }
+    assert_eq!(server.handle.connections_by_thread(), [1; THREADS]);
+    // Each finds room only by another's end.
+    for _ in 0..2 * THREADS {
+        let mut client = server.client();
+        get(&mut client, "/");
+        assert_eq!(client.reply(false).status, 200);
+        assert!(server.handle.counters().connections <= THREADS as u64);
+    }
+}
+
+#[test]
+fn a_dead_worker_is_news_for_the_thread_whose_request_it_had() {
+    let server = server(|_| {}).work(|job| match job.field("target").as_str() {
+        "/die" => After::Die,
+        target => job.answer(target),
+    });
+    let mut clients: Vec<_> = (0..2 * THREADS).map(|_| server.client()).collect();
+    for client in &mut clients {
+        client.send(b"POST /die HTTP/1.1\r\nHost: t\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(client.reply(false).status, 502);
+        get(client, "/on");
+        assert_eq!(client.reply(false).text(), "/on");
+    }
+}
+
+#[test]
+fn all_threads_drain_and_answer_what_is_in_flight() {
+    let (mut server, go, ran) = gated(server(|_| {}));
+    let mut clients: Vec<_> = (0..2 * THREADS).map(|_| server.client()).collect();
+    get(&mut clients[0], "/gate");
+    until("it runs", || ran.lock().unwrap().len() == 1);
+    for (number, client) in clients.iter_mut().enumerate().skip(1) {
+        get(client, "/");
+        until("it is queued", || queued(&server) == number as u64);
+    }
+    assert!(server.handle.is_ready());
+    server.handle.drain();
+    until("nothing is accepted", || TcpStream::connect(server.address).is_err());
+    go.send(()).unwrap();
+    for client in &mut clients {
+        assert_eq!(client.reply(false).status, 200);
+    }
+    server.stop();
+    assert!(!server.handle.is_ready());
+    let counters = server.handle.counters();
+    assert_eq!((counters.connections, counters.in_flight), (0, 0));
+}
+
+#[test]
+fn other_settings_hold_for_all_threads() {
+    let server = server(|_| {}).work(|job| job.answer(&job.field("server_name")));
+    let mut clients: Vec<_> = (0..THREADS).map(|_| server.client()).collect();
+    let settings = || {
+        let mut settings = Settings::defaults(server.root.path()).unwrap();
+        settings.deny_files = vec!["secret.txt".into()];
+        crate::ValidSettings::new(settings).unwrap()
+    };
+    server.file("secret.txt", b"x");
+    for client in &mut clients {
+        get(client, "/secret.txt");
+        assert_eq!(client.reply(false).status, 200);
+    }
+    server.handle.switch(settings());
+    assert!(server.handle.wait_for_switch(WATCHDOG));
+    for client in &mut clients {
+        get(client, "/secret.txt");
+        assert_ne!(client.reply(false).text(), "x");
+    }
+}
+
+#[test]
+fn answers_longer_than_a_slot_stream_to_each_thread() {
+    const BYTES: usize = 600_000;
+    let server = server(|_| {})
+        .work(|job| {
+            let body = job.body().map_or(0, |body| body.len());
+            job.head(200, "");
+            job.write(&pattern(BYTES));
+            job.write(body.to_string().as_bytes());
+            After::Finish
+        })
+        .work(|job| job.answer("other"));
+    let mut clients: Vec<_> = (0..THREADS).map(|_| server.client()).collect();
+    for client in &mut clients {
+        let head = "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 300000\r\n\r\n";
+        client.send(head.as_bytes());
+        client.send(&pattern(300_000));
+    }
+    for client in &mut clients {
+        let text = client.reply(false).body;
+        assert!(text == b"other" || text.len() == BYTES + 6, "{}", text.len());
+        get(client, "/again");
+        assert_eq!(client.reply(false).status, 200);
+    }
+    let workers = Supervision::new(server.ring.clone());
+    until("all workers rest", || {
+        (0..2).filter_map(|at| workers.report(at)).all(|one| one.state == WorkerState::Idle)
+    });
+}
