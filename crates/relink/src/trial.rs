@@ -12,7 +12,8 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, kill_process, pidfd_open, set_parent_process_death_signal,
 };
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
+use std::os::unix::fs::FileExt;
 
 /// A child that has not come through by then will not.
 const SECONDS_MAX: i64 = 20;
@@ -35,16 +36,18 @@ pub(crate) unsafe fn try_in_child(code: u64, probe: fn()) -> Result<Texts, Strin
         let status = match unsafe { try_here(code, probe, &file) } {
             Ok(()) => EXIT_CAME_THROUGH,
             Err(reason) => {
-                // Without it the end says less.
-                let _ = (&file).write_all(reason.as_bytes());
+                // What was put there before may be half of it. Without a reason the end says less.
+                let _ = file.set_len(0).and_then(|()| file.write_all_at(reason.as_bytes(), 0));
                 EXIT_REFUSED
             }
         };
         // SAFETY: ends the child without anything that is the parent's to do.
         unsafe { libc::_exit(status) }
     }
-    let child = Pid::from_raw(pid).filter(|_| pid > 0);
-    let child = child.ok_or_else(|| said(io::Error::last_os_error()))?;
+    if pid < 0 {
+        return Err(said(io::Error::last_os_error()));
+    }
+    let child = Pid::from_raw(pid).ok_or_else(|| said(io::ErrorKind::NotFound.into()))?;
     outcome(child, &file)?;
     Texts::of(&file).map_err(said)
 }

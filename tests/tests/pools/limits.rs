@@ -56,6 +56,12 @@ fn each_pool_has_limits_of_its_own() {
         assert_eq!(api["grows"], false, "the write failed, and nobody was killed");
         let nice = |of: &serde_json::Value| of["nice"].as_i64().expect("a number");
         assert_eq!(nice(&api), (nice(&shop) + 3).min(19));
+        if !model.is_empty() {
+            let status = server.status();
+            let workers = status["workers"].as_array().expect("workers").iter();
+            let booted = workers.filter(|worker| worker["model"] == "checkpoint").count();
+            assert_eq!(booted, 1, "there is room for an image: {status}");
+        }
         // A reload brings others.
         let config = server.folder().join("samovar.toml");
         let text = std::fs::read_to_string(&config).expect("the settings");
@@ -81,6 +87,8 @@ fn limits_that_cannot_be_given_are_said_at_the_start() {
         said.contains("pool `api`: `limits.open_files` = 30000 is more than the server"),
         "{said}"
     );
+    let (_, said) = sites.server(&TABLE.replace("'64M'", "'1M'")).refuse();
+    assert!(said.contains("is less than 64M, which the image"), "{said}");
     let (_, said) = sites.server(&TABLE.replace("300\n", "100\n")).refuse();
     assert!(
         said.contains("`limits.open_files = 100` is less than 256, which PHP's processes need"),

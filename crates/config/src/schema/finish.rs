@@ -48,6 +48,19 @@ pub(crate) fn open_files(settings: &mut Settings, _: &Surroundings<'_>) -> Resul
     }
 }
 
+/// Files in memory, which count, are made as large: the image of an application, and what relinking writes.
+const FILE_BYTES_MIN: u64 = 64 << 20;
+
+pub(crate) fn file_bytes(settings: &mut Settings, _: &Surroundings<'_>) -> Result<(), Wrong> {
+    match settings.limits.file_bytes {
+        0 | FILE_BYTES_MIN.. => Ok(()),
+        _ => Err((
+            "is less than 64M, which the image of a booted application may need".to_owned(),
+            "0 is what the server was started with".to_owned(),
+        )),
+    }
+}
+
 /// A limit that nobody has set is no limit of 0.
 #[expect(clippy::unnecessary_wraps, reason = "as all of them")]
 pub(crate) fn core_bytes(settings: &mut Settings, around: &Surroundings<'_>) -> Result<(), Wrong> {

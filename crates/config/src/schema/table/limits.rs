@@ -167,8 +167,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         default: Preset::Text("0"),
         doc: "Largest file that PHP may write",
-        long: "A write beyond fails with \"File too large\", also that of a program that PHP starts. Memory that is shared as a file counts, so leave \
-               room for the application's image. 0: as the server.",
+        long: "A write beyond fails with \"File too large\", also that of a program that PHP starts. Files in memory count, so there must be room for the \
+               application's image: 64M at least; where that is not enough, `samovar status` says so, and requests run whole scripts. 0: as the server.",
+        finish: Some(finish::file_bytes),
         ..PLAIN
     },
     Setting {
