@@ -179,11 +179,13 @@ impl Parts {
         self.fronts
     }
 
+    #[inline]
     pub(crate) fn slots(self) -> usize {
         self.slots
     }
 
     /// Whose `slot` is.
+    #[inline]
     pub(crate) fn front_of(self, slot: SlotIndex) -> usize {
         slot.get() >> self.shift
     }
@@ -562,6 +564,7 @@ impl Control {
     }
 
     /// The bell of a front; of the last one, if there are fewer.
+    #[inline]
     pub(crate) fn bell(&self, front: usize) -> &FrontBell {
         &self.bells[front.min(FRONTS_MAX - 1)].0
     }
