@@ -1,6 +1,6 @@
 //! Counts what a request moves between caches, by fronts and workers: `bench/scenarios/fronts.py` runs it.
 //!
-//!   RUSTFLAGS="--cfg counted" cargo run --release -p samovar-ring --example fronts FRONTS WORKERS REQUESTS BUSY_US
+//! `RUSTFLAGS="--cfg counted" cargo run -p samovar-ring --example fronts FRONTS WORKERS REQUESTS BUSY_US`
 //!
 //! Each front and each worker is a thread that speaks the protocol. Each front keeps `IN_FLIGHT` requests in flight; a worker
 //! sleeps for `BUSY_US` µs over each (0: for no time). One line of JSON per place: plain and locked accesses and lines that

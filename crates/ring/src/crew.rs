@@ -19,6 +19,7 @@ pub(crate) struct Tails {
 }
 
 impl Tails {
+    #[inline]
     fn push(&mut self, control: &Control, slot: SlotIndex, generation: u32, lane: Lane) {
         self.order = self.order.wrapping_add(1);
         let entry = QueueEntry::new(slot, generation, self.order);
@@ -76,6 +77,7 @@ impl Crew {
     }
 
     /// Its number.
+    #[inline]
     pub(crate) fn front(&self) -> usize {
         match self {
             Crew::Alone(_) => 0,
@@ -84,6 +86,7 @@ impl Crew {
     }
 
     /// Queues a slot in its generation; false: the queue is full. `cells`: all slots, of whatever front.
+    #[inline]
     #[must_use]
     pub(crate) fn submit(
         &mut self,
@@ -109,6 +112,7 @@ impl Crew {
         });
     }
 
+    #[inline]
     fn with<T>(&mut self, step: impl FnOnce(&mut Tails) -> T) -> T {
         match self {
             Crew::Alone(tails) => step(tails),
@@ -120,6 +124,7 @@ impl Crew {
     }
 
     /// So many of its slots are in use.
+    #[inline]
     pub(crate) fn note_in_use(&self, count: usize) {
         if let Crew::Of(Member { front, common, .. }) = self {
             common.figures[*front].0.in_use.store(count, Ordering::Relaxed);
