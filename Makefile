@@ -163,11 +163,12 @@ deny: ## licences and sources of the dependencies: our own look, and cargo-deny'
 	    echo "hint: cargo install --locked cargo-deny"; \
 	fi
 
-fuzz: ## a minute each of fuzzing the front against hostile memory, PROXY headers and FastCGI (needs cargo-fuzz and nightly)
+fuzz: ## a minute each of fuzzing the front against hostile memory, PROXY headers and FastCGI, and the file of settings (needs cargo-fuzz and nightly)
 	cd crates/ring && $(CARGO) +nightly fuzz run scribble -- -max_total_time=60
 	cd crates/front && $(CARGO) +nightly fuzz run proxy_header -- -max_total_time=60
 	cd crates/front && $(CARGO) +nightly fuzz run fastcgi -- -max_total_time=60
 	cd crates/front && $(CARGO) +nightly fuzz run fastcgi_answer -- -max_total_time=60
+	cd crates/config && $(CARGO) +nightly fuzz run file -- -max_total_time=60
 
 clean: ## remove what was built
 	$(CARGO) clean

@@ -16,7 +16,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from suite import nginx, report, scenario, servers  # noqa: E402: the suite is beside this folder
 
 WORKLOADS = ("symfony", "hello")
-COLUMNS = ["server", "CPU µs/request (min–max)", "CPU × php-fpm", "requests/s", "p50 ms", "p99 ms", "p99 × php-fpm", "errors"]
+COLUMNS = ["server", "CPU µs/request (min–max)", "CPU × php-fpm", "requests/s", "p50 ms", "p99 ms", "p99 × php-fpm",
+           "errors"]
 KEPT_CONNECTIONS = 16
 
 

@@ -5,9 +5,10 @@
   bench/scenarios/idle.py --connections 2000 --kinds h2 fewer, of one kind
   SAMOVAR_BIN=… bench/scenarios/idle.py                 another build of the server
 
-Each kind has a server of its own. Bytes are what the server's own process has of anonymous memory (RssAnon), less what it
-had before, for each connection: when all are connected (TLS: after the handshake), and when each has asked once and got its
-answer. What the kernel has for a socket comes beside. A descriptor and an eighth are needed for each connection (`ulimit -Hn`).
+Each kind has a server of its own. Bytes are what the server's own process has of anonymous memory (RssAnon), less
+what it had before, for each connection: when all are connected (TLS: after the handshake), and when each has asked
+once and got its answer. What the kernel has for a socket comes beside. A descriptor and an eighth are needed for each
+connection (`ulimit -Hn`).
 """
 
 import argparse
@@ -91,8 +92,8 @@ def measure(kind, count):
         time.sleep(QUIET_SECONDS)
         idle = (accounting.cpu_us(running.roots()) - used) / QUIET_SECONDS / 1e6
         beside = cost_of_a_request(running, site.port)
-        print(f"| {KINDS[kind]} | {connected / count:,.0f} | {after / count:,.0f} | {idle:.1%} | {alone:.0f} | {beside:.0f} |",
-              flush=True)
+        print(f"| {KINDS[kind]} | {connected / count:,.0f} | {after / count:,.0f} | {idle:.1%} | {alone:.0f} | "
+              f"{beside:.0f} |", flush=True)
 
 
 def launch(site, secure, count):

@@ -2,10 +2,11 @@
 """What do TLS and HTTP/2 cost beside bare hyper and rustls?
 
   bench/scenarios/secure.py                          both, 7 interleaved rounds of each server: a minute each
-  bench/scenarios/secure.py --parts handshakes       whole handshakes, 16 at a time: the server's CPU for one, and how many a second
+  bench/scenarios/secure.py --parts handshakes       whole handshakes, 16 at a time
   bench/scenarios/secure.py --parts requests         hello by HTTP/2 over TLS, 64 streams of one connection
 
-It builds the examples bare_hello and secure_client. Ratios are those of the rounds; CPU is that of all of a server's processes.
+It builds the examples bare_hello and secure_client. Ratios are those of the rounds; CPU is that of all of a server's
+processes.
 """
 
 import argparse
@@ -38,11 +39,12 @@ def main():
                         help="where bare_hello and secure_client are built already: of the build of SAMOVAR_BIN")
     asked = parser.parse_args()
     for example in () if asked.examples else ("bare_hello", "secure_client"):
-        subprocess.run(["cargo", "build", "--release", "--quiet", "--locked", "-p", "samovar-front", "--example", example],
-                       cwd=ROOT, check=True)
+        subprocess.run(["cargo", "build", "--release", "--quiet", "--locked", "-p", "samovar-front", "--example",
+                        example], cwd=ROOT, check=True)
     for part in asked.parts.split(","):
-        with tempfile.TemporaryDirectory(prefix="samovar-secure-", dir="/tmp") as folder, contextlib.ExitStack() as stack:
-            place = pathlib.Path(folder)
+        with contextlib.ExitStack() as stack:
+            place = stack.enter_context(tempfile.TemporaryDirectory(prefix="samovar-secure-", dir="/tmp"))
+            place = pathlib.Path(place)
             compare(part, asked, *over_tls(place, part, stack, (asked.examples or EXAMPLES).resolve()))
 
 
@@ -61,7 +63,8 @@ def compare(part, asked, ours, theirs):
     print("| | CPU µs each (min–max) | a second |\n|---|---:|---:|")
     for name in (ours[0], theirs[0]):
         cpu, rate = zip(*(pair[name] for pair in rounds))
-        print(f"| {name} | {statistics.median(cpu):.1f} ({min(cpu):.1f}–{max(cpu):.1f}) | {statistics.median(rate):,.0f} |")
+        print(f"| {name} | {statistics.median(cpu):.1f} ({min(cpu):.1f}–{max(cpu):.1f}) | "
+              f"{statistics.median(rate):,.0f} |")
     for title, at in (("CPU", 0), ("a second", 1)):
         ratios = sorted(pair[ours[0]][at] / pair[theirs[0]][at] for pair in rounds)
         print(f"\n{title}, ours by theirs: {statistics.median(ratios):.2f} ({ratios[0]:.2f}–{ratios[-1]:.2f})"
@@ -100,8 +103,9 @@ def certificates(place):
     """Of an authority, and of the server by it: P-256 both."""
     def make(name, *more):
         pem, key = place / f"{name}.pem", place / f"{name}.key"
-        subprocess.run(["openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-                        "-subj", f"/CN={name}", "-out", pem, "-keyout", key, *more], check=True, stderr=subprocess.DEVNULL)
+        command = ["openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                   "-subj", f"/CN={name}", "-out", pem, "-keyout", key, *more]
+        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
         return pem, key
     authority, signer = make("authority")
     chain, key = make("own", "-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE",

@@ -35,6 +35,7 @@ fn is_made(path: &str, name: &str) -> bool {
     matches!(name, ".git" | "__pycache__" | "vendor")
         || path == "target"
         || path.starts_with("target-")
+        || path == "crates/config/fuzz/target"
         || path == "crates/front/fuzz/target"
         || path == "crates/ring/fuzz/target"
 }
