@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""Does the sampler charge CPU time to those who used it? A program of known shares, beside others that want the processors.
+"""Does the sampler charge CPU time to those who used it? A program of known shares, beside others that want processors.
 
   bench/scenarios/shares.py [--busy 0,6,12] [--milliseconds 3,10,40] [--seconds 20] [--hertz 49] [--binary FILE]…
 
-A page calls three functions that run the same loop: 60, 30 and 10 % of its CPU time, by their counts of turns. Two workers
-answer two clients; `--busy` programs compute beside them. The table has what `samovar profile` charges each function with,
-in per cent of the page's CPU time, and how far the worst of them is off. With n looks that are charged, chance alone puts a share
-off by up to 50/√n points, more often than not. With several binaries they run in turn.
+A page calls three functions that run the same loop: 60, 30 and 10 % of its CPU time, by their counts of turns. Two
+workers answer two clients; `--busy` programs compute beside them. The table has what `samovar profile` charges each
+function with, in per cent of the page's CPU time, and how far the worst of them is off. With n looks that are charged,
+chance alone puts a share off by up to 50/√n points, more often than not. With several binaries they run in turn.
 """
 
 import argparse
@@ -24,6 +24,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARES = {"six": 60, "three": 30, "one": 10}
+COLUMNS = ["binary", "busy", "page", "six: 60 %", "three: 30 %", "one: 10 %", "off by, points", "CPU seconds", "looks",
+           "sampler's CPU"]
 PAGE = """<?php
 function six($n) { for ($i = 0; $i < 6 * $n; $i++) { $x = $i * 3; } }
 function three($n) { for ($i = 0; $i < 3 * $n; $i++) { $x = $i * 3; } }
@@ -58,8 +60,7 @@ def main():
     add("--binary", action="append", help="another build of samovar; may be said again")
     asked = parser.parse_args()
     binaries = asked.binary or [str(ROOT / "target/release/samovar")]
-    print("| binary | busy | page | six: 60 % | three: 30 % | one: 10 % | off by, points | CPU seconds | looks | sampler's CPU |")
-    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+    print("| " + " | ".join(COLUMNS) + " |\n|---" + "|---:" * (len(COLUMNS) - 1) + "|")
     for busy in asked.busy:
         for length in asked.milliseconds:
             rounds = {binary: [] for binary in binaries}
