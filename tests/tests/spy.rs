@@ -181,7 +181,15 @@ fn the_name_of_a_file_tells_its_format() {
     assert!(text(&refused.stderr).contains("cannot tell the format"), "{refused:?}");
     let nowhere = spy(&[&busy.pid(), "--duration", "1h", "-o", "/nowhere/a.svg"]);
     assert_eq!(nowhere.status.code(), Some(1));
-    assert!(text(&nowhere.stderr).contains("cannot write `/nowhere/a.svg`"), "{nowhere:?}");
+    assert!(text(&nowhere.stderr).contains("cannot write `/nowhere/a.svg`: "), "{nowhere:?}");
+    let full = ["--duration", "200ms", "--format", "collapsed", "-o", "/dev/full"];
+    let full = spy(&[&[busy.pid().as_str()], &full[..]].concat());
+    assert_eq!(full.status.code(), Some(1));
+    let said = text(&full.stderr);
+    assert!(
+        said.contains("cannot write `/dev/full`: ") && said.ends_with("disk full?\n"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -196,6 +204,26 @@ fn a_recording_ends_with_what_it_records() {
     drop(busy);
     let out = recording.join().expect("it ends");
     assert!(matches!(out.status.code(), Some(0 | 1)), "{out:?}");
+}
+
+/// An update has taken PHP's file away, and it goes on.
+#[test]
+fn a_php_whose_file_is_gone_is_read() {
+    let folder = TempDir::new().expect("a folder");
+    let (program, script) = (folder.path().join("php-of-old"), folder.path().join("busy.php"));
+    let find = format!("command -v {}", php::program("php"));
+    let installed = Command::new("sh").args(["-c", &find]).output().expect("a shell");
+    let installed = text(&installed.stdout);
+    std::fs::copy(installed.trim(), &program).expect("copied");
+    std::fs::write(&script, "<?php\nfunction works() { while (true) { } }\nworks();")
+        .expect("ours");
+    let child = Command::new(&program).arg("-n").arg(&script).stdout(Stdio::null()).spawn();
+    let busy = Busy { child: child.expect("a copy runs as well"), _folder: folder };
+    let has_begun = |out: Output| text(&out.stdout).contains("works()").then_some(());
+    eventually("PHP has begun", || has_begun(spy(&[&busy.pid(), "--stack"])));
+    std::fs::remove_file(&program).expect("ours");
+    let out = spy(&[&busy.pid(), "--stack"]);
+    assert!(out.status.success() && text(&out.stdout).contains("works() "), "{out:?}");
 }
 
 #[test]

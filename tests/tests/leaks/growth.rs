@@ -68,46 +68,54 @@ fn a_worker_that_is_never_idle_names_what_grows() {
 /// What the kernel keeps for it, by what it is: descriptors, mapped files, children; with the line that opened the last one.
 #[test]
 fn a_worker_that_keeps_more_and_more_of_the_kernel_names_it() {
-    for (handler, named, unit) in [
-        ("Kept::$all[] = fopen(__FILE__, 'r');", "/index.php +", "descriptors"),
-        ("Kept::$all[] = tmpfile();", "/php* +", "descriptors"),
-        (
-            "Kept::$all[] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);",
-            "a connection to a unix socket +",
-            "descriptors",
-        ),
-        (
-            "$piece = shmop_open(0, 'n', 0600, 4096); shmop_delete($piece); Kept::$all[] = $piece;",
-            "/SYSV* (deleted) +",
-            "mappings",
-        ),
-        (
-            // Its pipe is kept, too: with the worker the children end.
-            "Kept::$all[] = [proc_open(['cat'], [['pipe', 'r']], $pipes), $pipes];",
-            "child processes +",
-            "processes",
-        ),
-    ] {
-        let server = serve("class Kept { public static array $all = []; }", handler);
-        let mut client = server.client();
-        // Two steps of 16 each, and a pause behind each: children are counted, and mappings, when it has nothing else to do.
-        let (mut sent, mut rested) = (0, Instant::now());
-        let line = eventually("what it keeps", || {
-            if sent % 40 != 0 || rested.elapsed().as_millis() > 2500 {
-                assert_eq!(client.get("/").status, 200);
-                sent += 1;
-                rested = Instant::now();
-            }
-            let log = server.log();
-            let mut lines = log.lines().filter(|line| line.contains(KEEPS));
-            lines.find(|line| line.contains(named) && line.contains(unit)).map(str::to_owned)
-        });
-        assert!(line.contains("opened in ") && line.contains("index.php:3"), "{line}");
-        let status = server.status();
-        let growth = status["growth"].as_array().into_iter().flatten();
-        let growth = growth.filter(|found| found["unit"] == unit).next_back().expect("told, too");
-        assert!(growth["place"].as_str().is_some_and(|at| at.ends_with("index.php:3")), "{growth}");
-    }
+    std::thread::scope(|scope| {
+        // At once: it is mostly pauses.
+        for (handler, named, unit) in [
+            ("Kept::$all[] = fopen(__FILE__, 'r');", "/index.php +", "descriptors"),
+            ("Kept::$all[] = tmpfile();", "/php* +", "descriptors"),
+            (
+                "Kept::$all[] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);",
+                "a connection to a unix socket +",
+                "descriptors",
+            ),
+            (
+                "$piece = shmop_open(0, 'n', 0600, 4096); shmop_delete($piece); Kept::$all[] = $piece;",
+                "/SYSV* (deleted) +",
+                "mappings",
+            ),
+            (
+                // Its pipe is kept, too: with the worker the children end.
+                "Kept::$all[] = [proc_open(['cat'], [['pipe', 'r']], $pipes), $pipes];",
+                "child processes +",
+                "processes",
+            ),
+        ] {
+            scope.spawn(move || names_what_it_keeps(handler, named, unit));
+        }
+    });
+}
+
+fn names_what_it_keeps(handler: &str, named: &str, unit: &str) {
+    let server = serve("class Kept { public static array $all = []; }", handler);
+    let mut client = server.client();
+    // Two steps of 16 each, and a pause behind each: children are counted, and mappings, when it has nothing else to do.
+    let (mut sent, mut rested) = (0, Instant::now());
+    let line = eventually("what it keeps", || {
+        if sent % 40 != 0 || rested.elapsed().as_millis() > 2500 {
+            assert_eq!(client.get("/").status, 200);
+            sent += 1;
+            rested = Instant::now();
+        }
+        let log = server.log();
+        let mut lines = log.lines().filter(|line| line.contains(KEEPS));
+        lines.find(|line| line.contains(named) && line.contains(unit)).map(str::to_owned)
+    });
+    assert!(line.contains("opened in ") && line.contains("index.php:3"), "{line}");
+    let growth = eventually("it is told, too", || {
+        let growth = server.status()["growth"].as_array()?.clone();
+        growth.into_iter().find(|found| found["unit"] == unit)
+    });
+    assert!(growth["place"].as_str().is_some_and(|at| at.ends_with("index.php:3")), "{growth}");
 }
 
 /// What is opened and closed again, and what is opened once.
