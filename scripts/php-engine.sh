@@ -191,6 +191,7 @@ compile() {
         if [ "$all" -gt 0 ] && [ $((count * 10 / all)) -gt $shown ]; then
             shown=$((count * 10 / all))
             say "$step of 5: $text: $count of $all files"
+            [ "$count" -lt "$all" ] || say "$step of 5: $text: it is linked, which may take a few minutes"
         fi
         sleep 1
     done
