@@ -191,6 +191,7 @@ compile() {
         if [ "$all" -gt 0 ] && [ $((count * 10 / all)) -gt $shown ]; then
             shown=$((count * 10 / all))
             say "$step of 5: $text: $count of $all files"
+            [ "$count" -lt "$all" ] || say "$step of 5: $text: it is linked, which may take a few minutes"
         fi
         sleep 1
     done
@@ -253,15 +254,16 @@ names() {
 }
 
 examine() {
-    local built=$1 lost name dynamic
+    local built=$1 lost name dynamic open
     lost=$(comm -23 <(names "$installed") <(names "$built") | head -n 5 | tr '\n' ' ')
     [ -z "$lost" ] || fail "the engine lacks functions that $installed has: $lost…" "is this the source of $source_version?"
     dynamic=$(readelf -dW "$built")
+    open=$(readelf -rW "$built")
     for name in 'soname: \[libphp.so\]' BIND_NOW; do
         grep -q "$name" <<<"$dynamic" || fail "the engine was not linked as Debian's ($name)" "all of it is in $work/log"
     done
     while read -r name; do
-        readelf -rW "$built" | grep -q " $name +" || fail "the engine would not let the worker replace $name" \
+        grep -q " $name +" <<<"$open" || fail "the engine would not let the worker replace $name" \
             "a linker that does not know --dynamic-list?"
     done < <(sed -n 's/^ *\([a-z_0-9]*\);$/\1/p' scripts/php-engine/own.list)
     grep -q "samovar-php-engine: $key" "$built" || fail "the engine does not say what it was made of"

@@ -1,4 +1,5 @@
-//! php-src's tests of the engine and the language, in a PHP that was relinked: each that passes without, passes.
+//! php-src's tests of the engine and the language, in a PHP that was relinked, and in an engine of one's own:
+//! each that passes without, passes.
 //!
 //! `RELINK_EVERY`: of those that need no other file and no settings of their own, each so-many-th is run; 1 is all there
 //! are, in `make nightly`.
@@ -15,6 +16,18 @@ const PASSED_MIN_PERCENT: usize = 70;
 
 #[test]
 fn what_passes_as_built_passes_relinked() {
+    compare(["--relink", "true"], ["--relink", "false"]);
+}
+
+#[test]
+#[ignore = "PHP_ENGINE names the libphp that make php-engine builds, which takes minutes"]
+fn what_passes_with_the_installed_libphp_passes_with_an_engine() {
+    let engine = std::env::var("PHP_ENGINE").expect("PHP_ENGINE: the file of make php-engine");
+    compare(["--php-engine", &engine], ["--relink", "true"]);
+}
+
+/// What passes with the flag `base` passes with the flag `changed`.
+fn compare(changed: [&str; 2], base: [&str; 2]) {
     let every = std::env::var("RELINK_EVERY").ok().and_then(|n| n.parse().ok()).unwrap_or(EVERY);
     let mut cases = run::cases(&workspace().join("target/php-src").join(FOLDER));
     assert!(cases.len() > 1_000, "hint: scripts/php-src.sh fetches them");
@@ -23,21 +36,21 @@ fn what_passes_as_built_passes_relinked() {
         cases.retain(stands_alone);
         cases = cases.into_iter().step_by(every).collect();
     }
-    let passed = |cases: &[Case], relink| {
+    let passed = |cases: &[Case], flag| {
         let verdicts = TempDir::new().expect("a temporary folder");
         let root = if every > 1 { folders_of(cases) } else { run::document_root(FOLDER) };
-        run::all(cases, root.path(), verdicts.path(), &[["--relink", relink]]);
+        run::all(cases, root.path(), verdicts.path(), &[flag]);
         run::matching(verdicts.path())
     };
-    let relinked = passed(&cases, "true");
+    let with = passed(&cases, changed);
     let total = cases.len();
-    println!("{} of {total} pass relinked", relinked.len());
-    assert!(relinked.len() * 100 > total * PASSED_MIN_PERCENT, "{} of {total}", relinked.len());
+    println!("{} of {total} pass with {changed:?}", with.len());
+    assert!(with.len() * 100 > total * PASSED_MIN_PERCENT, "{} of {total}", with.len());
     // What has not passed may fail anywhere, or only behind so many others: both have the same before them now.
-    cases.retain(|case| !relinked.contains(&case.name));
-    let (relinked, built) = (passed(&cases, "true"), passed(&cases, "false"));
-    let only_built: Vec<_> = built.difference(&relinked).collect();
-    assert!(only_built.is_empty(), "these pass only as PHP was built: {only_built:#?}");
+    cases.retain(|case| !with.contains(&case.name));
+    let (with, without) = (passed(&cases, changed), passed(&cases, base));
+    let only_without: Vec<_> = without.difference(&with).collect();
+    assert!(only_without.is_empty(), "these pass only with {base:?}: {only_without:#?}");
 }
 
 fn stands_alone(case: &Case) -> bool {
