@@ -52,7 +52,9 @@ fn slow(go: &Path) -> String {
 #[test]
 fn a_new_refusal_is_known_to_all_pools_at_once() {
     let sites = sites();
-    let server = sites.server(&format!("{API}{BLOG}")).start();
+    // Its boot takes as long as the test does.
+    let boot = "[pool.timeouts]\nboot = '10m'\n";
+    let server = sites.server(&format!("{API}{boot}{BLOG}")).start();
     assert_eq!(statuses(&server), [200, 200]);
     let go = sites.path("go");
     sites.rewrite("api/index.php", &slow(&go));
