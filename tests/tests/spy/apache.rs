@@ -1,4 +1,4 @@
-//! PHP within Apache (mod_php): a library that a web server has loaded.
+//! PHP within Apache (`mod_php`): a library that a web server has loaded.
 
 use super::{STUCK, check, stuck, with_a_stuck_request};
 use samovar_testkit::{eventually, php};
