@@ -128,7 +128,9 @@ options() {
     local option
     for option in $("$config" --configure-options); do
         case $option in
-            --enable-cli | --enable-pcntl | --with-libedit* | --with-readline*) ;;
+            --enable-cli | --with-libedit* | --with-readline*) ;;
+            # Debian has it in libphp of some versions.
+            --enable-pcntl) if grep -q pcntl_fork "$installed"; then echo "$option"; fi ;;
             --with-config-file* | --config-cache | --cache-file=*) ;;
             --*) echo "$option" ;;
         esac
@@ -266,6 +268,9 @@ examine() {
         grep -q " $name +" <<<"$open" || fail "the engine would not let the worker replace $name" \
             "a linker that does not know --dynamic-list?"
     done < <(sed -n 's/^ *\([a-z_0-9]*\);$/\1/p' scripts/php-engine/own.list)
+    if grep -q pcntl_fork "$installed" && ! grep -q pcntl_fork "$built"; then
+        fail "the engine lacks the extension pcntl, which $installed has" "all of it is in $work/log"
+    fi
     grep -q "samovar-php-engine: $key" "$built" || fail "the engine does not say what it was made of"
 }
 
