@@ -71,7 +71,7 @@ impl Front {
         let setup = ValidSettings::new(settings)?;
         let log = open_log(&setup.settings)?;
         let kept = listeners.iter().map(Bound::keep).collect::<io::Result<Vec<_>>>()?;
-        let control = Arc::new(Control::new(log, kept, ring.fronts()));
+        let control = Arc::new(Control::new(&log, kept, ring.fronts()));
         let handle = FrontHandle(Arc::clone(&control));
         let threads = (DiskThreads::start()?, Packing::start()?, Names::start()?);
         let name = DEFAULT_POOL.to_owned();

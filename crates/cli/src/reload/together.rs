@@ -246,10 +246,10 @@ impl Reloader {
         }
         if parts.pools.is_empty() {
             for (front, next) in fronts {
-                front.switch(next);
+                front.switch(&next);
             }
         } else {
-            parts.front.switch_together(fronts, tables(&served));
+            parts.front.switch_together(fronts, &tables(&served));
         }
     }
 }

@@ -61,7 +61,7 @@ pub(super) struct Control {
 
 impl FrontHandle {
     /// Requests from now on are answered by other settings. The access log and the ring stay what they are. Returns at once.
-    pub fn switch(&self, next: ValidSettings) {
+    pub fn switch(&self, next: &ValidSettings) {
         self.0.change(|to| to.settings = Some(next.clone()));
         self.0.wake();
     }
@@ -71,13 +71,13 @@ impl FrontHandle {
     pub fn switch_together(
         &self,
         all: impl IntoIterator<Item = (FrontHandle, ValidSettings)>,
-        pools: Vec<Pool>,
+        pools: &[Pool],
     ) {
         let whole = self.0.together();
         for (handle, next) in all {
             handle.0.change(|to| to.settings = Some(next.clone()));
         }
-        self.0.change(|to| to.pools = Some(pools.clone()));
+        self.0.change(|to| to.pools = Some(pools.to_vec()));
         drop(whole);
         self.0.wake();
     }
@@ -159,7 +159,7 @@ impl FrontHandle {
 
 impl Control {
     /// Of the first of so many threads.
-    pub(super) fn new(log: AccessLog, listeners: Vec<Kept>, threads: usize) -> Control {
+    pub(super) fn new(log: &AccessLog, listeners: Vec<Kept>, threads: usize) -> Control {
         let together = Arc::default();
         let one = || Control {
             together: Arc::clone(&together),
@@ -199,7 +199,7 @@ impl Control {
     pub(super) fn of_pool(&self) -> Control {
         let beside = self.beside.iter().map(|control| Arc::new(control.of_pool())).collect();
         let (called, together) = (Arc::clone(&self.called), Arc::clone(&self.together));
-        Control { called, together, beside, ..Control::of_thread(self.log.clone(), Vec::new()) }
+        Control { together, called, beside, ..Control::of_thread(self.log.clone(), Vec::new()) }
     }
 
     /// Does what other threads have asked for. Whoever waits for it waits for the lock.

@@ -217,7 +217,7 @@ fn other_settings_hold_for_all_threads() {
         get(client, "/secret.txt");
         assert_eq!(client.reply(false).status, 200);
     }
-    server.handle.switch(settings());
+    server.handle.switch(&settings());
     assert!(server.handle.wait_for_switch(WATCHDOG));
     for client in &mut clients {
         get(client, "/secret.txt");
