@@ -1,17 +1,19 @@
 #!/usr/bin/python3
-"""What a request moves between the caches of fronts and workers, counted; and what that comes to on 64 cores, simulated.
+"""What a request moves between the caches of fronts and workers, counted; what that comes to on 64 cores, simulated.
 
   bench/scenarios/fronts.py [--requests 1000] [--fronts 1,2,4] [--workers 2,8,16] [--output DIR]
 
-The protocol runs with atomics that count (crates/ring/examples/fronts.rs): a line moves when somebody looks at what another
-has written since, or writes what others have. Threads give way to each other every few accesses, so that two cores count what
-many would. Lines that only a front and the worker of its request share (slots) cost the same on any machine. What could
-stop the growth is what all share: the lock and the tail, the head, the sets of sleepers, the pace.
+The protocol runs with atomics that count (crates/ring/examples/fronts.rs): a line moves when somebody looks at what
+another has written since, or writes what others have. Threads give way to each other every few accesses, so that two
+cores count what many would. Lines that only a front and the worker of its request share (slots) cost the same on any
+machine. What could stop the growth is what all share: the lock and the tail, the head, the sets of sleepers, the
+pace.
 
-The simulation has one such line after the other as a station with one place, which a request holds for as long as its moves
-take: MOVE_NS each, and LOCKED_NS for each locked instruction. A front and a worker are busy for their own time besides, which is
-drawn around recorded ones (--front-us, and each of --worker-us). There are as many front threads as `front_threads = auto` has, and
-the workers have the cores that these leave. Linear is: as many requests as workers alone could finish.
+The simulation has one such line after the other as a station with one place, which a request holds for as long as its
+moves take: MOVE_NS each, and LOCKED_NS for each locked instruction. A front and a worker are busy for their own time
+besides, which is drawn around recorded ones (--front-us, and each of --worker-us). There are as many front threads as
+`front_threads = auto` has, and the workers have the cores that these leave. Linear is: as many requests as workers
+alone could finish.
 """
 
 import argparse
@@ -26,8 +28,8 @@ import sys
 
 WORKSPACE = pathlib.Path(__file__).resolve().parents[2]
 MOVE_NS, LOCKED_NS = 100, 20  # Between sockets of a server it is up to 200; within one 40 to 100.
-SHARED = ("the fronts' lock", "the queue's tail", "the queue's head", "the queue's entries", "who sleeps", "pace", "turns",
-          "bells of the fronts")
+SHARED = ("the fronts' lock", "the queue's tail", "the queue's head", "the queue's entries", "who sleeps", "pace",
+          "turns", "bells of the fronts")
 # The tail moves while the lock is held: to whoever waits for the lock they are one station.
 ONE_STATION = {"the queue's tail": "the fronts' lock", "the queue's entries": "the fronts' lock"}
 SHARE_MIN = 0.9
@@ -42,7 +44,8 @@ def main():
     add("--fronts", type=numbers, default=(1, 2, 4), metavar="N,…", help="threads of the front")
     add("--workers", type=numbers, default=(2, 8, 16), metavar="N,…", help="workers")
     add("--front-us", type=float, default=8.0, metavar="US", help="of a front for a request: %(default)s")
-    add("--worker-us", type=times, default=(100.0, 250.0, 2000.0), metavar="US,…", help="of a worker, one table row each")
+    add("--worker-us", type=times, default=(100.0, 250.0, 2000.0), metavar="US,…",
+        help="of a worker, one table row each")
     add("--output", type=pathlib.Path, metavar="DIR", help="write the figures there, as fronts.json")
     asked = made.parse_args()
     program = build()
@@ -91,7 +94,8 @@ def of(places, names, column):
 
 
 def moved_table(counted):
-    out = ["| fronts | workers | locked, a request | lines moved, a request | of these within its slot | lock and tail | head | sleepers |",
+    out = ["| fronts | workers | locked, a request | lines moved, a request | of these within its slot "
+           "| lock and tail | head | sleepers |",
            "|---:|---:|---:|---:|---:|---:|---:|---:|"]
     for (fronts, workers), places in counted.items():
         cells = [of(places, places, 1), of(places, places, 2), of(places, ("slots",), 2),

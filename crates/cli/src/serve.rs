@@ -22,7 +22,7 @@ use crate::reload::{Parts, Reloader};
 use crate::sampling::Sampling;
 use crate::service::{Service, ServiceState, Watchdog};
 use crate::upgrade::Upgrader;
-use crate::{binary, certificates, companion, descriptors, loads, panics, rights};
+use crate::{binary, certificates, companion, descriptors, engine, loads, panics, rights};
 use anyhow::{Context, Error, Result, anyhow};
 use hooks::Hooks;
 use limits::Limits;
@@ -153,6 +153,7 @@ fn bind(settled: &Settled, inherited: Option<Vec<Bound>>, logs: &Logs) -> Result
     }
     logs.settle(settings)?;
     binary::recognise(settings, php)?;
+    engine::recognise(settings, php)?;
     sandbox(settings, php).check().map_err(Error::msg)?;
     pools::examine(settings, php_of_pools, identity.is_some())?;
     let addresses = listeners.iter().map(ToString::to_string).collect();

@@ -10,6 +10,7 @@ fn rooms_know_only_lower_ones() {
         "descriptors",
         "rights",
         "binary",
+        "engine",
         "companion",
         "handover",
         "convert",

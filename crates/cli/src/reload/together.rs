@@ -2,8 +2,8 @@
 //! the whole server have changed.
 
 use super::gate::Gate;
+use super::parts::{Prepared, Read, Reloader, Served, Which};
 use super::round::Round;
-use super::{Prepared, Read, Reloader, Served, Which};
 use crate::certificates;
 use crate::convert::front_settings;
 use crate::publish::{self, FromFile};

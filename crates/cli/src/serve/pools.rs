@@ -3,7 +3,7 @@
 use super::link;
 use crate::convert::{self, Ears, front_settings, sandbox, supervisor_settings};
 use crate::pools::{Pool, Pools};
-use crate::{binary, publish, rights};
+use crate::{binary, engine, publish, rights};
 use anyhow::{Context, Error, Result, bail};
 use rustix::process::Rlimit;
 use samovar_config::{DEFAULT_POOL, Settings};
@@ -45,6 +45,7 @@ pub(super) fn examine(
 ) -> Result<()> {
     for (pool, program) in settings.pools.iter().zip(programs) {
         binary::recognise(&pool.settings, program).with_context(|| about(&pool.name))?;
+        engine::recognise(&pool.settings, program).with_context(|| about(&pool.name))?;
         let checked = sandbox(&pool.settings, program).check().map_err(Error::msg);
         checked.with_context(|| about(&pool.name))?;
         let obstacles = rights::obstacles(&pool.settings, Some(program));
