@@ -38,7 +38,9 @@ echo json_encode($best);
 const TIMES: u64 = 20;
 /// What tracing takes for each of these calls is some six times what they take: left in, it would be seen by far.
 const FACTOR_MAX: f64 = 1.3;
-/// A neighbour that takes turns with our core makes it dearer than it was when it was found out. One of these is left alone.
+/// A neighbour that takes turns with our core makes it dearer than it was when it was found out, or found it out dearer than
+/// it is. One of these is left alone.
+const ROUNDS_OF_SERVER: usize = 4;
 const ROUNDS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
 
 fn calls(server: &Server, flags: &[&str]) -> Output {
@@ -119,13 +121,16 @@ fn distortion(server: &Server, round: &str) -> f64 {
 
 #[test]
 fn what_tracing_takes_is_not_in_the_figures() {
-    let server = tracing(PROGRAM);
     let is_near = |factor: &f64| (1.0 / FACTOR_MAX..FACTOR_MAX).contains(factor);
     let mut seen = Vec::new();
-    for round in ROUNDS {
-        seen.push(distortion(&server, round));
-        if seen.last().is_some_and(is_near) {
-            return;
+    // Each server finds out for itself.
+    for rounds in ROUNDS.chunks(ROUNDS_OF_SERVER) {
+        let server = tracing(PROGRAM);
+        for round in rounds {
+            seen.push(distortion(&server, round));
+            if seen.last().is_some_and(is_near) {
+                return;
+            }
         }
     }
     panic!("a parent that calls what does nothing is not what it is without tracing: {seen:?}");

@@ -28,6 +28,7 @@ const EXPLAINING: &[&str] = &[
     "consumers",
     "dashboard",
     "edge",
+    "engine",
     "frankenphp",
     "leaks",
     "locations",

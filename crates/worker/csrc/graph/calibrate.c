@@ -3,7 +3,8 @@
  * The same loops run twice: compiled and run as if there were no observer, and with all of it. The
  * difference is what a call costs; what the graph says of a function that does nothing is the part
  * between the two readings of the clock. The least of several rounds counts: whatever disturbs a
- * round makes it longer. */
+ * round makes it longer. Both take turns, and go on as long as one gets shorter: a neighbour on the
+ * same core, who comes in the middle, would be taken for the instrument. */
 #define _GNU_SOURCE
 #include "graph/graph.h"
 #include <php_main.h>
@@ -11,7 +12,11 @@
 #include <zend_observer.h>
 #include <time.h>
 
-enum { ROUNDS = 25, CALLS = 4000 };
+enum {
+    ROUNDS = 25, /* so many in a row in which nothing got shorter are enough */
+    ROUNDS_MAX = 200,
+    CALLS = 4000
+};
 
 /* `%s` is what the names of a variant end with. */
 #define LOOPS                                                                                      \
@@ -55,35 +60,54 @@ typedef struct {
 
 static const char *const loops[GRAPH_KINDS] = {"user", "internal"};
 
-static void keep_least(int64_t *least, int64_t now) {
+/* Whether it is less by more than what two readings of the same differ by. */
+static bool keep_least(int64_t *least, int64_t now) {
+    const bool is_less = now >= 0 && now < *least - *least / 64;
     if (now >= 0 && now < *least) {
         *least = now;
     }
+    return is_less;
 }
 
 /* What the graph says of the functions that do nothing, which were called from the loop. */
-static void read_graph(const graph_state *g, readings *of) {
+static bool read_graph(const graph_state *g, readings *of) {
+    bool is_less = false;
     for (uint32_t at = 0; at < g->functions; at++) {
         const graph_function *f = &g->function[at];
         if (f->calls == CALLS) {
-            keep_least(&of->inside[f->kind], f->wall);
+            is_less |= keep_least(&of->inside[f->kind], f->wall);
         }
     }
+    return is_less;
 }
 
-static void measure(readings *of, const char *variant, graph_state *g) {
-    for (int round = 0; round < ROUNDS; round++) {
-        keep_least(&of->empty, run("empty", variant));
-        for (int kind = 0; kind < GRAPH_KINDS; kind++) {
-            if (g) {
-                samovar_graph_begin(g);
-            }
-            keep_least(&of->loop[kind], run(loops[kind], variant));
-            if (g) {
-                samovar_graph_end(g);
-                read_graph(g, of);
-            }
+/* Whether something took less than ever before. */
+static bool run_round(readings *of, const char *variant, graph_state *g) {
+    bool is_less = keep_least(&of->empty, run("empty", variant));
+    for (int kind = 0; kind < GRAPH_KINDS; kind++) {
+        if (g) {
+            samovar_graph_begin(g);
         }
+        is_less |= keep_least(&of->loop[kind], run(loops[kind], variant));
+        if (g) {
+            samovar_graph_end(g);
+            is_less |= read_graph(g, of);
+        }
+    }
+    return is_less;
+}
+
+static void measure(readings *bare, readings *seen, graph_state *g) {
+    const int observed = zend_observer_fcall_op_array_extension;
+    int in_vain = 0;
+    for (int round = 0; round < ROUNDS_MAX && in_vain < ROUNDS; round++) {
+        zend_observer_fcall_op_array_extension = -1;
+        samovar_graph = NULL;
+        const bool bare_is_less = run_round(bare, "bare", NULL);
+        zend_observer_fcall_op_array_extension = observed;
+        samovar_graph = g;
+        const bool seen_is_less = run_round(seen, "seen", g);
+        in_vain = bare_is_less || seen_is_less ? 0 : in_vain + 1;
     }
 }
 
@@ -104,15 +128,11 @@ static void calibrate(graph_costs *costs, graph_state *g) {
     const int observed = zend_observer_fcall_op_array_extension;
     zend_observer_fcall_op_array_extension = -1;
     const bool has_bare = compile("bare");
-    if (has_bare) {
-        measure(&bare, "bare", NULL);
-    }
     zend_observer_fcall_op_array_extension = observed;
     if (!has_bare || !compile("seen")) {
         return;
     }
-    samovar_graph = g;
-    measure(&seen, "seen", g);
+    measure(&bare, &seen, g);
     for (int kind = 0; kind < GRAPH_KINDS; kind++) {
         if (bare.loop[kind] == INT64_MAX || seen.inside[kind] == INT64_MAX) {
             return;

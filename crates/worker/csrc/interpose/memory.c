@@ -118,12 +118,13 @@ void *mremap(void *at, size_t len, size_t new_len, int flags, ...) {
             return MAP_FAILED;
         }
         s->mappings.unknown = true;
-        leave_if_base(s, at, len);
-        if (to) {
-            leave_if_base(s, to, new_len);
-        }
     }
-    return (void *)syscall(SYS_mremap, at, len, new_len, flags, to);
+    void *result = (void *)syscall(SYS_mremap, at, len, new_len, flags, to);
+    if (s && result != MAP_FAILED) {
+        leave_if_base(s, at, len);
+        leave_if_base(s, result, new_len);
+    }
+    return result;
 }
 
 /* Segments of System V. What a request attaches, and leaves, is found as what libc maps is. */
