@@ -11,12 +11,14 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
-    REQUESTS_BETWEEN = 64,   /* two looks at descriptors and children */
-    LOOKS_BETWEEN_MAPS = 64, /* two looks at mappings, which take longer; or when it is idle */
-    STEP = 16,               /* more descriptors or mappings of one kind */
+    REQUESTS_BETWEEN = 64, /* two looks at the clock */
+    LOOK_MS = 200,         /* between two looks at descriptors and children, where it is busy */
+    MAPS_MS = 10000,       /* and at mappings: a hundred of them are a millisecond */
+    STEP = 16,             /* more descriptors or mappings of one kind */
     STEP_CHILDREN = 4,
     KINDS_MAX = 256, /* that are told apart; then all begins anew */
     REPORTS_MAX = 5, /* of one worker */
@@ -36,8 +38,8 @@ typedef struct {
 static struct {
     kind_of_thing *all;
     uint32_t count, reports;
-    uint64_t requests, looked; /* so far; at the last look */
-    uint32_t looks;
+    uint64_t requests, looked, timed; /* so far; at the last look, and at the clock's */
+    int64_t looked_ms, maps_ms;       /* when it looked last */
     int lowest_free;
     bool is_watched, has_children;
 } holdings;
@@ -239,8 +241,18 @@ static void compare(kind_of_thing *known, samovar_tell_hoard *tell) {
     known->requests = holdings.requests;
 }
 
+static int64_t now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 static void look(int what, samovar_tell_hoard *tell) {
     count_all(what);
+    holdings.looked_ms = now_ms();
+    if (what & MAPPED) {
+        holdings.maps_ms = holdings.looked_ms;
+    }
     for (uint32_t i = holdings.count; i-- > 0;) {
         if (is_of(holdings.all[i].kind, what)) {
             compare(&holdings.all[i], tell);
@@ -274,7 +286,8 @@ void samovar_holdings_begin(void) {
     if (!holdings.all) {
         return;
     }
-    holdings.requests = holdings.looked = holdings.count = 0;
+    holdings.requests = holdings.looked = holdings.timed = holdings.count = 0;
+    holdings.looked_ms = holdings.maps_ms = now_ms();
     count_all(OPEN | MAPPED | CHILDREN);
     for (uint32_t i = 0; i < holdings.count; i++) {
         holdings.all[i].before = holdings.all[i].now;
@@ -306,9 +319,13 @@ static void look_around(int what, samovar_tell_hoard *tell) {
 
 void samovar_holdings_request(samovar_tell_hoard *tell) {
     holdings.requests++;
-    if (holdings.is_watched && holdings.requests - holdings.looked >= REQUESTS_BETWEEN) {
-        const bool with_mappings = ++holdings.looks % LOOKS_BETWEEN_MAPS == 0;
-        look_around(with_mappings ? MAPPED : 0, tell);
+    if (!holdings.is_watched || holdings.requests - holdings.timed < REQUESTS_BETWEEN) {
+        return;
+    }
+    holdings.timed = holdings.requests;
+    const int64_t now = now_ms();
+    if (now - holdings.looked_ms >= LOOK_MS) {
+        look_around(now - holdings.maps_ms >= MAPS_MS ? MAPPED : 0, tell);
     }
 }
 
