@@ -25,21 +25,14 @@ COLUMNS = ["server", "CPU µs/request (min–max)", "CPU × before", "requests/s
 
 def main():
     made = scenario.parser(__doc__, rounds=7, seconds=2)
-    made.add_argument("--before", type=existing, metavar="BINARY", help="the other build's target/release/samovar")
+    made.add_argument("--before", type=scenario.existing, metavar="BINARY",
+                      help="the other build's target/release/samovar")
     scenario.add_choice(made, "--workloads", WORKLOADS)
     scenario.add_choice(made, "--models", MODELS)
     asked = made.parse_args()
     if not asked.before and not asked.report:
         made.error("--before BINARY says what to compare with")
     scenario.run("binaries", asked, measure_all, table)
-
-
-def existing(text):
-    """The type of an option: a program that is there."""
-    path = pathlib.Path(text).resolve()
-    if not path.is_file():
-        raise ValueError(text)
-    return path
 
 
 def measure_all(lab, results):

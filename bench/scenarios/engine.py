@@ -23,21 +23,13 @@ COLUMNS = ["server", "CPU µs/request (min–max)", "CPU × installed", "request
 
 def main():
     made = scenario.parser(__doc__, rounds=7, seconds=2)
-    made.add_argument("--engine", type=library, metavar="FILE", help="the libphp of make php-engine")
+    made.add_argument("--engine", type=scenario.existing, metavar="FILE", help="the libphp of make php-engine")
     scenario.add_choice(made, "--workloads", WORKLOADS)
     scenario.add_choice(made, "--models", MODELS)
     asked = made.parse_args()
     if not asked.engine and not asked.report:
         made.error("--engine FILE says what to compare with")
     scenario.run("engine", asked, measure_all, table)
-
-
-def library(text):
-    """The type of an option: a file that is there."""
-    path = pathlib.Path(text).resolve()
-    if not path.is_file():
-        raise ValueError(text)
-    return path
 
 
 def measure_all(lab, results):

@@ -64,6 +64,14 @@ class Lab:
         return measure.Contestant(kind, workload, site)
 
 
+def existing(text):
+    """The type of an option: a file that is there."""
+    path = pathlib.Path(text).resolve()
+    if not path.is_file():
+        raise ValueError(text)
+    return path
+
+
 def parser(description, rounds=3, seconds=3, connections=64):
     """The options that all scenarios have."""
     made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)

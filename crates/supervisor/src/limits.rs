@@ -68,20 +68,22 @@ impl ProcessLimits {
     }
 }
 
+/// None: everything as this process has it.
+#[cfg(test)]
+pub(crate) const AS_IT_IS: ProcessLimits = ProcessLimits {
+    open_files: Rlimit { current: None, maximum: None },
+    memory_ceiling: 0,
+    processes: 0,
+    file_bytes: 0,
+    core_bytes: None,
+    nice: 0,
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::process::CommandExt;
     use std::process::Command;
-
-    const AS_IT_IS: ProcessLimits = ProcessLimits {
-        open_files: Rlimit { current: None, maximum: None },
-        memory_ceiling: 0,
-        processes: 0,
-        file_bytes: 0,
-        core_bytes: None,
-        nice: 0,
-    };
 
     fn shell(limits: ProcessLimits, text: &str) -> String {
         let mut command = Command::new("sh");

@@ -161,22 +161,19 @@ impl Control {
     /// Of the first of so many threads.
     pub(super) fn new(log: &AccessLog, listeners: Vec<Kept>, threads: usize) -> Control {
         let together = Arc::default();
-        let one = || Control {
-            together: Arc::clone(&together),
-            ..Control::of_thread(log.clone(), Vec::new())
-        };
+        let one = || Control { together: Arc::clone(&together), ..Control::of_thread(log.clone()) };
         let beside = (1..threads).map(|_| Arc::new(one())).collect();
         Control { beside, listeners: Mutex::new(listeners), ..one() }
     }
 
-    fn of_thread(log: AccessLog, listeners: Vec<Kept>) -> Control {
+    fn of_thread(log: AccessLog) -> Control {
         Control {
             counters: Arc::default(),
             is_ready: AtomicBool::new(false),
             drains: AtomicBool::new(false),
             held: AtomicBool::new(false),
             is_succeeded: AtomicBool::new(false),
-            listeners: Mutex::new(listeners),
+            listeners: Mutex::default(),
             log,
             next: Mutex::default(),
             together: Arc::default(),
@@ -199,7 +196,7 @@ impl Control {
     pub(super) fn of_pool(&self) -> Control {
         let beside = self.beside.iter().map(|control| Arc::new(control.of_pool())).collect();
         let (called, together) = (Arc::clone(&self.called), Arc::clone(&self.together));
-        Control { together, called, beside, ..Control::of_thread(self.log.clone(), Vec::new()) }
+        Control { together, called, beside, ..Control::of_thread(self.log.clone()) }
     }
 
     /// Does what other threads have asked for. Whoever waits for it waits for the lock.

@@ -1,10 +1,9 @@
 //! A generation whose template is this test: it speaks through the same channel as the real one.
 
 use super::*;
-use crate::limits::ProcessLimits;
+use crate::limits::AS_IT_IS;
 use crate::sandbox::Sandbox;
 use crate::settings::{ConsoleSettings, TemplateCommand};
-use rustix::process::Rlimit;
 use samovar_channel::{
     ConsoleOrder, ImageMode, LINE_BYTES_MAX, MESSAGE_BYTES_MAX, Order, TemplateEnd, WorkerOptions,
 };
@@ -59,14 +58,7 @@ impl Bench {
                 options: WorkerOptions::bare("/".into()),
                 graphs: None,
                 loads: None,
-                limits: ProcessLimits {
-                    open_files: Rlimit { current: None, maximum: None },
-                    memory_ceiling: 0,
-                    processes: 0,
-                    file_bytes: 0,
-                    core_bytes: None,
-                    nice: 0,
-                },
+                limits: AS_IT_IS,
                 no_new_privileges: false,
                 sandbox: Sandbox::default(),
                 environment: Vec::new(),

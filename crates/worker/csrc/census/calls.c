@@ -57,21 +57,8 @@ static const char *const NAMES[] = {"ini_set",
                                     "posix_setrlimit",
                                     "posix_setuid",
                                     "posix_setgid",
-                                    "fopen",
-                                    "tmpfile",
-                                    "opendir",
-                                    "popen",
-                                    "proc_open",
-                                    "fsockopen",
-                                    "pfsockopen",
-                                    "stream_socket_client",
-                                    "stream_socket_server",
-                                    "stream_socket_pair",
-                                    "socket_create",
-                                    "curl_init",
-                                    "shmop_open",
-                                    "shm_attach",
-                                    "dba_open"};
+                                    SAMOVAR_OPENERS,
+                                    SAMOVAR_MAPPERS};
 
 static struct {
     const char *name;

@@ -5,6 +5,14 @@
 
 #include "census/walk.h"
 
+/* Functions that give a descriptor or a mapping; members of arrays of names. Those of files are in
+ * crates/cli/src/leaks/place.rs, too. */
+#define SAMOVAR_OPENERS                                                                            \
+    "fopen", "tmpfile", "opendir", "popen", "proc_open", "fsockopen", "pfsockopen",                \
+        "stream_socket_client", "stream_socket_server", "stream_socket_pair", "socket_create",     \
+        "curl_init"
+#define SAMOVAR_MAPPERS "shmop_open", "shm_attach", "dba_open"
+
 enum { CALL_ARGUMENT = 80, CALL_FILE = 256 };
 
 /* The last call of a function with that first argument. */

@@ -153,20 +153,8 @@ static void count_all(int what) {
 
 /* ---- growth -------------------------------------------------------------------------------- */
 
-static const char *const OPENERS[] = {"fopen",
-                                      "tmpfile",
-                                      "opendir",
-                                      "popen",
-                                      "proc_open",
-                                      "fsockopen",
-                                      "pfsockopen",
-                                      "stream_socket_client",
-                                      "stream_socket_server",
-                                      "stream_socket_pair",
-                                      "socket_create",
-                                      "curl_init",
-                                      NULL};
-static const char *const MAPPERS[] = {"shmop_open", "shm_attach", "dba_open", NULL};
+static const char *const OPENERS[] = {SAMOVAR_OPENERS, NULL};
+static const char *const MAPPERS[] = {SAMOVAR_MAPPERS, NULL};
 static const char *const STARTERS[] = {"proc_open", "popen", "pcntl_fork", NULL};
 
 static bool is_among(const char *name, const char *const *names) {

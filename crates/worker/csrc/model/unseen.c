@@ -70,23 +70,22 @@ static bool has_destructor(const zend_object *object) {
     return object->ce->destructor || object->handlers->dtor_obj != zend_objects_destroy_object;
 }
 
-/* The iterators of SPL close their files when they are destructed, not when they are freed. What
- * runs PHP code then (generators, fibers: their `finally`) does not count. */
-static bool closes_when_destructed(const zend_object *object) {
-    return !object->ce->destructor && object->handlers->dtor_obj != zend_objects_destroy_object &&
-           object->ce != zend_ce_generator && object->ce != zend_ce_fiber;
+/* Of generators and fibers that is their `finally`. The iterators of SPL run none: they close their
+ * files when they are destructed, not when they are freed. */
+static bool runs_code(const zend_object *object) {
+    return object->ce->destructor || object->ce == zend_ce_generator || object->ce == zend_ce_fiber;
 }
 
 /* What holds more than memory, a connection for one, must outlive the end of a request, which
  * empties the global scope: a reference more keeps it. Destructors of classes run all the same. An
- * object without one is marked as PHP marks it at the end of the script, so that no request has
- * to. */
+ * object that runs no code then is marked as PHP marks it at the end of the script, so that no
+ * request has to. */
 static void prepare(uint32_t handle, zend_object *object) {
     if (object->handlers->free_obj != zend_object_std_dtor) {
         GC_ADDREF(object);
         held[handle] = object;
     }
-    if (!has_destructor(object) || closes_when_destructed(object)) {
+    if (!runs_code(object)) {
         GC_ADD_FLAGS(object, IS_OBJ_DESTRUCTOR_CALLED);
     }
 }
