@@ -7,11 +7,10 @@ use std::time::Instant;
 const ROUNDS: u32 = 5;
 const BATCHES: u64 = 4_000;
 const BATCH: u64 = 256;
+const SLOW_NS: u64 = 1_000_000_000;
 
 fn main() {
-    let limits = Limits { routes_max: 1_000, slow_ns: 1_000_000_000 };
-    let mut figures = Aggregate::new(limits);
-    let mut batch = Batch::default();
+    let mut batches = [Batch::default(), Batch::default()];
     for n in 0..BATCH {
         let numbers = Numbers {
             status: 200,
@@ -25,15 +24,20 @@ fn main() {
         };
         let id = "0123456789abcdef0123456789abcdef";
         let finished = Finished { numbers, method: "GET", path: "/", ..Finished::default() };
-        batch.put(&Finished { script: "/index.php", id, ..finished });
+        let finished = Finished { script: "/index.php", id, ..finished };
+        batches[0].put(&finished);
+        batches[1].pack(&finished, SLOW_NS);
     }
-    for round in 1..=ROUNDS {
-        let begin = Instant::now();
-        for n in 0..BATCHES {
-            figures.take(&batch, 1_000_000 + n / 500);
+    for (how, batch) in ["whole", "packed"].iter().zip(&batches) {
+        let mut figures = Aggregate::new(Limits { routes_max: 1_000, slow_ns: SLOW_NS });
+        for round in 1..=ROUNDS {
+            let begin = Instant::now();
+            for n in 0..BATCHES {
+                figures.take(batch, 1_000_000 + n / 500);
+            }
+            let ns = begin.elapsed().as_nanos() / u128::from(BATCHES * BATCH);
+            println!("{how}, round {round}: {ns} ns for each request");
         }
-        let ns = begin.elapsed().as_nanos() / u128::from(BATCHES * BATCH);
-        println!("round {round}: {ns} ns for each request");
+        println!("{} requests were added up", figures.total().requests);
     }
-    println!("{} requests were added up", figures.total().requests);
 }

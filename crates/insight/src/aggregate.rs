@@ -1,8 +1,10 @@
 //! All figures of one server: what batches bring is added up here, what readers show is read here.
 
+use crate::batch::{Alike, Batch, Sums};
 use crate::capped::{Capped, OTHER};
-use crate::finished::{Batch, Finished, Model};
+use crate::finished::{Finished, Model};
 use crate::fold::fold;
+use crate::histogram::Counting;
 use crate::kept::{Kept, KeptRequests};
 use crate::pinba::Packet;
 use crate::redaction::Redaction;
@@ -50,10 +52,21 @@ pub struct Aggregate {
     name: String,
     redaction: Redaction,
     witness: Option<Arc<dyn Witness>>,
+    packed: Packed,
     sources: Sources,
     routes_elsewhere: usize,
     malformed_reports: u64,
     dropped_entries: u64,
+}
+
+/// Room for what packed requests come to while they are added up.
+#[derive(Clone, Debug, Default)]
+struct Packed {
+    counting: Counting,
+    sums: Sums,
+    /// Ids' tags that the witness looks for.
+    tags: Vec<u32>,
+    by_worker: Vec<(u32, u64)>,
 }
 
 /// What goes to disk when the minute is over.
@@ -84,6 +97,7 @@ impl Aggregate {
             name: String::new(),
             redaction: Redaction::default(),
             witness: None,
+            packed: Packed::default(),
             sources: Sources::default(),
             routes_elsewhere: 0,
             malformed_reports: 0,
@@ -108,9 +122,17 @@ impl Aggregate {
         self.take_and(batch, now, |_| ());
     }
 
-    /// As [`Aggregate::take`]; each is shown to `tell` when it is added.
+    /// As [`Aggregate::take`]; each that is not packed is shown to `tell` when it is added.
     pub fn take_and(&mut self, batch: &Batch, now: u64, mut tell: impl FnMut(&Seen)) {
-        for finished in batch.iter() {
+        let mut packed = std::mem::take(&mut self.packed);
+        packed.tags.clear();
+        if let Some(witness) = &self.witness {
+            witness.looks_for(&mut packed.tags);
+            packed.tags.sort_unstable();
+        }
+        batch.alike().for_each(|alike| self.take_alike(&alike, &mut packed, now));
+        self.packed = packed;
+        for finished in batch.whole() {
             let entries = self.entries(finished.report);
             let named = entries.iter().rev().find_map(|entry| match entry {
                 Entry::Route(name) => Some(*name),
@@ -118,9 +140,7 @@ impl Aggregate {
             });
             let mut name = std::mem::take(&mut self.name);
             let route = named.unwrap_or_else(|| route_of(&finished, &mut name));
-            // Two pools' `/` are two routes.
-            let of_pool =
-                (!finished.pool.is_empty()).then(|| format!("{}: {route}", finished.pool));
+            let of_pool = of_pool(finished.pool, route);
             let route = of_pool.as_deref().unwrap_or(route);
             let scene = self.witness.as_ref().and_then(|w| w.ended(&finished, route));
             let (finished, entries, scene) = (&finished, &entries[..], scene.as_ref());
@@ -129,6 +149,29 @@ impl Aggregate {
             tell(&seen);
             self.name = name;
         }
+    }
+
+    fn take_alike(&mut self, alike: &Alike, packed: &mut Packed, now: u64) {
+        let Packed { counting, sums, tags, by_worker } = packed;
+        let common = alike.common();
+        let mut name = std::mem::take(&mut self.name);
+        let route = route_of(&common, &mut name);
+        let of_pool = of_pool(common.pool, route);
+        let route = of_pool.as_deref().unwrap_or(route);
+        if let Some(witness) = &self.witness {
+            alike.by_worker(by_worker);
+            for id in alike.tagged(tags) {
+                // Its scene is for who looks at slow ones.
+                let _ = witness.saw(id, route);
+            }
+            witness.counted(&common, by_worker, route);
+        }
+        alike.sums(counting, sums);
+        place(&mut self.routes, route, sums.requests).count_all(sums);
+        self.by_model[common.numbers.model as usize].add_sums(sums);
+        self.seconds.at(now).add_sums(sums);
+        self.minutes.at(now).add_sums(sums);
+        self.name = name;
     }
 
     /// Adds CPU time that the server itself has used until `now`.
@@ -168,7 +211,7 @@ impl Aggregate {
     fn add(&mut self, seen: &Seen) {
         let Seen { finished, route: name, entries, now, scene } = *seen;
         let numbers = &finished.numbers;
-        let route = place(&mut self.routes, name);
+        let route = place(&mut self.routes, name, 1);
         route.count(numbers);
         let mut waiting_ns = 0_u64;
         for entry in entries {
@@ -292,9 +335,19 @@ impl Aggregate {
     }
 }
 
-/// Where a route's figures are. One that is called `(other)` is among the others, and counted as one of them.
-fn place<'a>(routes: &'a mut Capped<RouteFigures>, name: &str) -> &'a mut RouteFigures {
-    if name == OTHER { routes.other() } else { routes.entry(name) }
+/// Where a route's figures are, for so many requests. One that is called `(other)` is among the others, and counted as one of
+/// them.
+fn place<'a>(
+    routes: &'a mut Capped<RouteFigures>,
+    name: &str,
+    requests: u64,
+) -> &'a mut RouteFigures {
+    if name == OTHER { routes.other(requests) } else { routes.entry_for(name, requests) }
+}
+
+/// A route's name with that of its pool, where there are several: two pools' `/` are two routes.
+fn of_pool(pool: &str, route: &str) -> Option<String> {
+    (!pool.is_empty()).then(|| format!("{pool}: {route}"))
 }
 
 /// The route of a request whose application says none: `index.php /users/{n}`. Its script is left out where the path says
@@ -324,133 +377,4 @@ pub fn route_by_path<'a>(script: &str, path: &'a str, name: &'a mut String) -> &
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Aggregate, Limits};
-    use crate::capped::OTHER;
-    use crate::finished::{Batch, Finished, Model, Numbers};
-    use crate::pinba::{self, Packet, Sender};
-    use crate::report::tests::encode;
-    use crate::report::{Entry, Wait, WaitKind};
-
-    const LIMITS: Limits = Limits { routes_max: 3, slow_ns: 1_000_000_000 };
-
-    fn aggregate<'a>(requests: impl IntoIterator<Item = Finished<'a>>) -> Aggregate {
-        let mut batch = Batch::default();
-        requests.into_iter().for_each(|request| batch.put(&request));
-        let mut aggregate = Aggregate::new(LIMITS);
-        aggregate.take(&batch, 1_000_000);
-        aggregate
-    }
-
-    fn names(aggregate: &Aggregate) -> Vec<(String, u64)> {
-        aggregate.routes().map(|(name, r)| (name.to_owned(), r.costs.requests)).collect()
-    }
-
-    #[test]
-    fn a_route_is_what_the_application_says_or_a_folded_path() {
-        let named = encode(&Entry::Route("shop_show"));
-        let found = aggregate([
-            Finished { path: "/p/1", report: &named, script: "index.php", ..Finished::default() },
-            Finished { path: "/p/1", script: "index.php", ..Finished::default() },
-            Finished { path: "/p/2", script: "index.php", ..Finished::default() },
-            Finished { path: "/old.php/3", script: "old.php", ..Finished::default() },
-        ]);
-        let expected = [("shop_show", 1), ("index.php /p/{n}", 2), ("/old.php/{n}", 1)];
-        assert_eq!(names(&found), expected.map(|(name, n)| (name.to_owned(), n)));
-    }
-
-    #[test]
-    fn invented_paths_do_not_grow_memory() {
-        let paths: Vec<String> = (0..1_000).map(|n| format!("/a{n}x")).collect();
-        let found = aggregate(paths.iter().map(|path| Finished { path, ..Finished::default() }));
-        assert_eq!(names(&found).last(), Some(&(OTHER.to_owned(), 997)));
-        assert_eq!(found.routes_used(), (3, 997));
-        assert_eq!(found.total().requests, 1_000);
-    }
-
-    #[test]
-    fn other_machines_leave_room_for_our_routes() {
-        let sender = Sender { host: "fpm1".into(), server: "shop".into() };
-        let mut found = aggregate([]);
-        for n in 0..10 {
-            let bytes = pinba::encode(&sender, &Finished::default(), &format!("/a{n}x"), &[]);
-            found.take_packet(&Packet::decode(&bytes).unwrap(), 1);
-        }
-        let mut batch = Batch::default();
-        for path in ["/a", "/b", "/c"] {
-            batch.put(&Finished { path, ..Finished::default() });
-        }
-        found.take(&batch, 1);
-        let expected = [("/a0x", 1), ("/a", 1), ("/b", 1), (OTHER, 10)];
-        assert_eq!(names(&found), expected.map(|(name, n)| (name.to_owned(), n)));
-        assert_eq!(found.routes_used(), (3, 10));
-        assert_eq!(
-            found.sources().map(|(host, _, s)| (host, s.requests)).next(),
-            Some(("fpm1", 10))
-        );
-    }
-
-    #[test]
-    fn waits_reach_route_total_model_and_series() {
-        let wait = Wait { kind: WaitKind::Unix, peer: "/run/db", times: 2, ns: 500 };
-        let report = encode(&Entry::Wait(wait));
-        let numbers = Numbers { model: Model::Resident, worker: 9, ..Numbers::default() };
-        let found = aggregate([Finished { numbers, report: &report, ..Finished::default() }]);
-        let of_route = found.routes().next().map(|(_, route)| route.costs.waiting_ns);
-        assert_eq!(of_route, Some(500));
-        assert_eq!(found.total().waiting_ns, 500);
-        assert_eq!(found.of_model(Model::Resident).waiting_ns, 500);
-        assert_eq!(found.of_model(Model::Script).requests, 0);
-        assert_eq!(found.seconds().iter().map(|m| m.waiting_ns).sum::<u64>(), 500);
-        assert_eq!(found.minutes().iter().map(|m| m.at).collect::<Vec<_>>(), [999_960]);
-    }
-
-    #[test]
-    fn slow_and_failed_requests_are_kept() {
-        let slow = Numbers { wall_ns: LIMITS.slow_ns, status: 200, ..Numbers::default() };
-        let failed = Numbers { status: 500, ..Numbers::default() };
-        let fine = Numbers { status: 404, ..Numbers::default() };
-        let found =
-            aggregate([("a", slow), ("b", fine), ("c", failed)].map(|(id, numbers)| Finished {
-                numbers,
-                id,
-                ..Finished::default()
-            }));
-        let ids: Vec<_> = found.kept().iter().map(|kept| &*kept.id).collect();
-        assert_eq!(ids, ["c", "a"]);
-        assert!(found.kept().find("a").is_some() && found.kept().find("b").is_none());
-    }
-
-    #[test]
-    fn a_minute_is_closed_once_with_what_it_brought() {
-        let mut aggregate = Aggregate::new(LIMITS);
-        let mut bring = |now: u64, paths: &[&str]| {
-            let ended = aggregate.close_minute(now);
-            let mut batch = Batch::default();
-            for path in paths {
-                let numbers = Numbers { status: 500, wall_ns: 5_000, ..Numbers::default() };
-                batch.put(&Finished { numbers, path, ..Finished::default() });
-            }
-            aggregate.take(&batch, now);
-            ended.map(|m| {
-                let routes: Vec<_> =
-                    m.routes.iter().map(|(name, r)| format!("{name} {}", r.requests)).collect();
-                (m.at, routes.join(", "), m.kept.len())
-            })
-        };
-        assert_eq!(bring(600, &["/a", "/b"]), None);
-        assert_eq!(bring(659, &["/a"]), None);
-        assert_eq!(bring(660, &["/c", "/a"]), Some((600, "/a 2, /b 1".to_owned(), 3)));
-        assert_eq!(bring(600, &["/c"]), None, "a clock that was set back");
-        assert_eq!(bring(800, &[]), Some((660, "/a 1, /c 2".to_owned(), 3)));
-        assert_eq!(bring(900, &[]), None, "nothing happened");
-    }
-
-    #[test]
-    fn garbage_in_a_report_costs_the_rest_of_it() {
-        let report = [encode(&Entry::Route("r")), encode(&Entry::Dropped(4)), vec![77]].concat();
-        let found = aggregate([Finished { report: &report, ..Finished::default() }]);
-        assert_eq!(found.lost_entries(), (1, 4));
-        assert_eq!(names(&found), [("r".to_owned(), 1)]);
-    }
-}
+mod tests;

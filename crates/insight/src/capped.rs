@@ -25,6 +25,11 @@ impl<T: Default> Capped<T> {
 
     /// The name's own, or everybody else's.
     pub(crate) fn entry(&mut self, name: &str) -> &mut T {
+        self.entry_for(name, 1)
+    }
+
+    /// As [`Capped::entry`], for so many.
+    pub(crate) fn entry_for(&mut self, name: &str, many: u64) -> &mut T {
         if self.last > 0 && *self.entries[self.last].0 == *name {
             return &mut self.entries[self.last].1;
         }
@@ -32,7 +37,7 @@ impl<T: Default> Capped<T> {
             Some(place) => *place,
             None if name == OTHER => 0,
             None if self.places.len() >= self.names_max => {
-                self.beyond += 1;
+                self.beyond += many;
                 0
             }
             None => {
@@ -47,8 +52,8 @@ impl<T: Default> Capped<T> {
     }
 
     /// Everybody else's, for a name that is not to be told apart although there is room.
-    pub(crate) fn other(&mut self) -> &mut T {
-        self.beyond += 1;
+    pub(crate) fn other(&mut self, many: u64) -> &mut T {
+        self.beyond += many;
         &mut self.entries[0].1
     }
 

@@ -109,7 +109,100 @@ impl Times {
     }
 }
 
+/// Times in units that are told apart one by one, and twice the buckets of each doubling above: what [`DIGITS`] come to.
+const SINGLES: usize = 256;
+/// Doublings of 32 bits above them.
+const DOUBLINGS: usize = (u32::BITS - SINGLES.ilog2()) as usize;
+
+/// Counts times by bucket, so that many of them are added to several histograms at once: each bucket, and not each time.
+#[derive(Clone, Debug)]
+pub(crate) struct Counting {
+    times: Box<[u16]>,
+    /// (bucket, one of its times in units) of those that have some.
+    used: Vec<(u16, u32)>,
+    sum_ns: u64,
+}
+
+impl Default for Counting {
+    fn default() -> Counting {
+        let buckets = SINGLES + DOUBLINGS * SINGLES / 2;
+        Counting { times: vec![0; buckets].into(), used: Vec::new(), sum_ns: 0 }
+    }
+}
+
+impl Counting {
+    /// The bucket of a time, as the histograms have it: values that agree in their first eight bits share one.
+    fn bucket(units: u32) -> usize {
+        if (units as usize) < SINGLES {
+            return units as usize;
+        }
+        let doublings = DOUBLINGS - units.leading_zeros() as usize;
+        doublings * SINGLES / 2 + (units >> doublings) as usize
+    }
+
+    /// Takes a time; at most 65,535 before [`Counting::end`].
+    pub(crate) fn take(&mut self, ns: u32) {
+        self.sum_ns += u64::from(ns);
+        let units = ns / UNIT_NS as u32;
+        let bucket = Counting::bucket(units);
+        let times = &mut self.times[bucket];
+        if *times == 0 {
+            self.used.push((bucket as u16, units));
+        }
+        *times = times.saturating_add(1);
+    }
+
+    /// Hands over what was counted, and begins anew.
+    pub(crate) fn end(&mut self, counted: &mut Counted) {
+        counted.sum_ns = std::mem::take(&mut self.sum_ns);
+        counted.buckets.clear();
+        for (bucket, units) in self.used.drain(..) {
+            let times = std::mem::take(&mut self.times[usize::from(bucket)]);
+            counted.buckets.push((units, times));
+        }
+    }
+}
+
+/// Times by bucket.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counted {
+    /// Their sum, exact.
+    pub(crate) sum_ns: u64,
+    /// (one of its times in units, how many there are).
+    buckets: Vec<(u32, u16)>,
+}
+
+impl Counted {
+    /// As many times nothing.
+    pub(crate) fn nothing(times: u64) -> Counted {
+        let times = u16::try_from(times).unwrap_or(u16::MAX);
+        Counted { sum_ns: 0, buckets: vec![(0, times)] }
+    }
+
+    /// How many they are.
+    pub(crate) fn count(&self) -> u64 {
+        self.buckets.iter().map(|(_, times)| u64::from(*times)).sum()
+    }
+}
+
 impl Histogram {
+    /// Takes times that were counted.
+    pub(crate) fn add_counted(&mut self, counted: &Counted) {
+        self.sum_ns = self.sum_ns.saturating_add(counted.sum_ns);
+        let all = counted.count() as usize;
+        if let Times::Few(few) = &mut self.times
+            && few.len() + all <= FEW_MAX
+        {
+            for (units, times) in &counted.buckets {
+                few.extend(std::iter::repeat_n(*units, usize::from(*times)));
+            }
+            return;
+        }
+        for (units, times) in &counted.buckets {
+            self.times.add(u64::from(*units), u64::from(*times));
+        }
+    }
+
     /// Takes a time.
     pub fn add(&mut self, ns: u64) {
         self.sum_ns = self.sum_ns.saturating_add(ns);
@@ -230,7 +323,7 @@ impl<'de> Deserialize<'de> for Histogram {
 
 #[cfg(test)]
 mod tests {
-    use super::{FEW_MAX, Histogram, SOME_MAX, Times, room};
+    use super::{Counted, Counting, FEW_MAX, Histogram, SOME_MAX, Times, UNIT_NS, room};
 
     const MS: u64 = 1_000_000;
 
@@ -297,6 +390,40 @@ mod tests {
             }
         }
         assert!(of([MS; 3]).bytes() < 100 && Histogram::default().bytes() < 64);
+    }
+
+    #[test]
+    fn times_that_are_counted_first_fall_into_the_same_buckets() {
+        let mut counting = Counting::default();
+        let mut counted = Counted::default();
+        let mut next = 1_u64;
+        for (batches, doublings) in [(1, 20), (3, 32), (300, 32)] {
+            let (mut one, mut other) = (Histogram::default(), Histogram::default());
+            for _ in 0..batches {
+                for n in 0..250 {
+                    next = next.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(n);
+                    let ns = (next >> 32) as u32 >> (n % doublings);
+                    one.add(u64::from(ns));
+                    counting.take(ns);
+                }
+                counting.end(&mut counted);
+                other.add_counted(&counted);
+            }
+            assert_eq!(one.filled(), other.filled());
+            assert_eq!((one.count(), one.sum_ns()), (other.count(), other.sum_ns()));
+            assert_eq!(one.bytes(), other.bytes());
+        }
+        for units in (0..26).map(|n| 1_u32 << n).chain([u32::MAX / UNIT_NS as u32]) {
+            for units in units - 1..=units {
+                let (mut one, mut other) = (Histogram::default(), Histogram::default());
+                let ns = units * UNIT_NS as u32;
+                one.add(u64::from(ns));
+                counting.take(ns);
+                counting.end(&mut counted);
+                other.add_counted(&counted);
+                assert_eq!(one.filled(), other.filled(), "{ns}");
+            }
+        }
     }
 
     #[test]

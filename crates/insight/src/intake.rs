@@ -3,7 +3,8 @@
 //! The front's thread appends to a batch of its own and hands it on when it is full or when a sweep comes by. It never
 //! waits: if the thread is behind by [`BATCHES_MAX`], a batch is lost, and counted.
 
-use crate::finished::{Batch, Finished};
+use crate::batch::Batch;
+use crate::finished::Finished;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +23,9 @@ pub struct Intake {
     full: SyncSender<Batch>,
     empty: Receiver<Batch>,
     lost: Arc<AtomicU64>,
+    /// The wall time from which on requests are handed over whole, ns; and what it was when the batch was begun.
+    whole_from: Arc<AtomicU64>,
+    whole_from_ns: u64,
 }
 
 /// The thread's end.
@@ -30,6 +34,7 @@ pub struct Outlet {
     full: Receiver<Batch>,
     empty: SyncSender<Batch>,
     lost: Arc<AtomicU64>,
+    whole_from: Arc<AtomicU64>,
     /// The last batch was full.
     was_full: Cell<bool>,
 }
@@ -40,9 +45,15 @@ pub fn intake() -> (Intake, Outlet) {
     let (full, received) = sync_channel(BATCHES_MAX);
     let (give_back, empty) = sync_channel(BATCHES_MAX);
     let lost = Arc::new(AtomicU64::new(0));
-    let (was_full, shared) = (Cell::new(false), Arc::clone(&lost));
-    let outlet = Outlet { full: received, empty: give_back, lost: shared, was_full };
-    (Intake { batch: Batch::default(), full, empty, lost }, outlet)
+    let whole_from = Arc::new(AtomicU64::new(0));
+    let outlet = Outlet {
+        full: received,
+        empty: give_back,
+        lost: Arc::clone(&lost),
+        whole_from: Arc::clone(&whole_from),
+        was_full: Cell::new(false),
+    };
+    (Intake { batch: Batch::default(), full, empty, lost, whole_from, whole_from_ns: 0 }, outlet)
 }
 
 impl Intake {
@@ -51,12 +62,13 @@ impl Intake {
     pub fn beside(&self) -> Intake {
         let (_, empty) = sync_channel(1);
         let (batch, full) = (Batch::default(), self.full.clone());
-        Intake { batch, full, empty, lost: Arc::clone(&self.lost) }
+        let (lost, whole_from) = (Arc::clone(&self.lost), Arc::clone(&self.whole_from));
+        Intake { batch, full, empty, lost, whole_from, whole_from_ns: 0 }
     }
 
     /// Takes a finished request.
     pub fn put(&mut self, finished: &Finished) {
-        self.batch.put(finished);
+        self.batch.pack(finished, self.whole_from_ns);
         if self.batch.is_full() {
             self.flush();
         }
@@ -67,6 +79,7 @@ impl Intake {
         if self.batch.is_empty() {
             return;
         }
+        self.whole_from_ns = self.whole_from.load(Ordering::Relaxed);
         let next = self.empty.try_recv().unwrap_or_default();
         let full = std::mem::replace(&mut self.batch, next);
         if let Err(TrySendError::Full(mut batch) | TrySendError::Disconnected(mut batch)) =
@@ -113,6 +126,11 @@ impl Outlet {
         Ok(true)
     }
 
+    /// Says from which wall time on a request is wanted whole though nothing else of it is special, ns. All are, before.
+    pub(crate) fn want_whole_from(&self, ns: u64) {
+        self.whole_from.store(ns, Ordering::Relaxed);
+    }
+
     /// Requests that were lost because this end was too slow.
     #[must_use]
     pub fn lost(&self) -> u64 {
@@ -128,7 +146,8 @@ pub struct Ended;
 #[cfg(test)]
 mod tests {
     use super::{BATCHES_MAX, Ended, intake};
-    use crate::finished::{BATCH_ROWS_MAX, Finished};
+    use crate::batch::BATCH_ROWS_MAX;
+    use crate::finished::Finished;
     use std::time::Duration;
 
     #[test]
@@ -140,7 +159,7 @@ mod tests {
         assert_eq!(thread.take(Duration::ZERO, |_| ()), Ok(false));
         front.flush();
         let mut ids = Vec::new();
-        let taken = thread.take(Duration::ZERO, |b| ids.extend(b.iter().map(|f| f.id.to_owned())));
+        let taken = thread.take(Duration::ZERO, |b| ids.extend(b.whole().map(|f| f.id.to_owned())));
         assert_eq!(taken, Ok(true));
         assert_eq!(ids, (0..10).map(|n| n.to_string()).collect::<Vec<_>>());
         drop(front);

@@ -6,7 +6,8 @@
 //!
 //! | file | |
 //! |---|---|
-//! | `finished.rs` | one finished request, and batches of them on their way to the thread |
+//! | `finished.rs` | one finished request |
+//! | `batch.rs` | batches of them on their way to the thread; most are packed |
 //! | `intake.rs` | front → thread: batches, bounded, nobody waits |
 //! | `report.rs` | what a worker says of its request beside its usage: route, waits, timers; hostile bytes |
 //! | `fold.rs` | a path without its numbers: `/users/42` → `/users/{n}` |
@@ -31,6 +32,7 @@
 #![allow(clippy::cast_precision_loss)]
 
 mod aggregate;
+mod batch;
 mod capped;
 pub mod export;
 mod finished;
@@ -52,8 +54,9 @@ pub mod store;
 mod turn;
 
 pub use aggregate::{Aggregate, Limits, route_by_path};
+pub use batch::{Batch, id_tag};
 pub use capped::OTHER;
-pub use finished::{Batch, End, Finished, Model, Numbers};
+pub use finished::{End, Finished, Model, Numbers};
 pub use fold::fold;
 pub use histogram::Histogram;
 pub use intake::{Ended, Intake, Outlet, intake};

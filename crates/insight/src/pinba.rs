@@ -12,7 +12,8 @@ pub mod listener;
 mod message;
 pub mod sender;
 
-use crate::finished::{self, End, Finished, Model, Numbers};
+use crate::batch::{TEXT_BYTES_MAX, cut};
+use crate::finished::{End, Finished, Model, Numbers};
 use crate::report::{Entry, Tags};
 use dictionary::Dictionary;
 use message::Request;
@@ -133,7 +134,7 @@ impl Packet {
     #[must_use]
     pub fn script(&self) -> &str {
         let path = self.0.script_name.split('?').next().unwrap_or_default();
-        finished::cut(path, finished::TEXT_BYTES_MAX)
+        cut(path, TEXT_BYTES_MAX)
     }
 
     /// The figures of its request.
@@ -195,12 +196,12 @@ impl Packet {
 
     fn word(&self, place: u32) -> &str {
         let whole = self.0.dictionary.get(place as usize).map(String::as_str).unwrap_or_default();
-        finished::cut(whole, WORD_BYTES_MAX)
+        cut(whole, WORD_BYTES_MAX)
     }
 }
 
 fn word(name: &str) -> String {
-    finished::cut(name, WORD_BYTES_MAX).to_owned()
+    cut(name, WORD_BYTES_MAX).to_owned()
 }
 
 /// Takes the room that a name and its value need, if there is as much.

@@ -1,8 +1,9 @@
 //! What is added up for one route: costs, waits by peer, timers by tags.
 
+use crate::batch::Sums;
 use crate::capped::Capped;
 use crate::finished::{End, Model, Numbers};
-use crate::histogram::Histogram;
+use crate::histogram::{Counted, Histogram};
 use crate::report::{Entry, Wait, WaitKind};
 use crate::saving::BothWays;
 use crate::store::{RouteMinute, StoredTimer, StoredWait};
@@ -66,8 +67,7 @@ impl Costs {
     pub(crate) fn add(&mut self, numbers: &Numbers) {
         let n = numbers;
         self.requests += 1;
-        let class = usize::from(n.status / 100);
-        self.by_class[if class < self.by_class.len() { class } else { 0 }] += 1;
+        self.by_class[class(n.status)] += 1;
         self.by_end[n.end as usize] += 1;
         self.retries += u64::from(n.retries);
         self.wall.add(n.wall_ns);
@@ -89,6 +89,27 @@ impl Costs {
         self.peak_bytes_max = self.peak_bytes_max.max(n.peak_bytes);
         self.bytes_in = self.bytes_in.saturating_add(n.bytes_in);
         self.bytes_out = self.bytes_out.saturating_add(n.bytes_out);
+    }
+
+    /// Adds requests of one kind, none of which has waited.
+    pub(crate) fn add_sums(&mut self, sums: &Sums) {
+        let of_workers = sums.cpu.count();
+        self.requests += sums.requests;
+        self.by_class[class(sums.common.status)] += sums.requests;
+        self.by_end[sums.common.end as usize] += sums.requests;
+        self.wall.add_counted(&sums.wall);
+        self.queue.add_counted(&sums.queue);
+        self.cpu.add_counted(&sums.cpu);
+        self.waiting.add_counted(&Counted::nothing(of_workers));
+        self.run_ns = self.run_ns.saturating_add(sums.run_ns);
+        self.rollback_ns = self.rollback_ns.saturating_add(sums.rollback_ns);
+        self.rollback_pages += sums.rollback_pages;
+        self.faults_minor += sums.faults_minor;
+        self.switches_voluntary += sums.switches_voluntary;
+        self.switches_involuntary += sums.switches_involuntary;
+        self.peak_bytes_max = self.peak_bytes_max.max(sums.peak_bytes_max);
+        self.bytes_in = self.bytes_in.saturating_add(sums.bytes_in);
+        self.bytes_out = self.bytes_out.saturating_add(sums.bytes_out);
     }
 
     /// Adds what a request has waited for in PHP.
@@ -132,6 +153,12 @@ impl Costs {
     pub fn errors(&self) -> u64 {
         self.by_class[5]
     }
+}
+
+/// The place of a status in [`Costs::by_class`].
+fn class(status: u16) -> usize {
+    let digit = usize::from(status / 100);
+    if digit <= 5 { digit } else { 0 }
 }
 
 /// Time spent waiting for one peer.
@@ -225,6 +252,16 @@ impl RouteFigures {
         if numbers.is_sampled {
             self.traced = Some(*numbers);
         }
+    }
+
+    /// Adds requests of one kind.
+    pub(crate) fn count_all(&mut self, sums: &Sums) {
+        self.costs.add_sums(sums);
+        self.both_ways.add_all(&sums.common, sums.cpu.count(), sums.cpu.sum_ns);
+        let minute = self.minute.get_or_insert_default();
+        minute.wall.add_counted(&sums.wall);
+        minute.cpu.add_counted(&sums.cpu);
+        minute.peak_bytes = minute.peak_bytes.max(sums.peak_bytes_max);
     }
 
     /// What has come since the last call, as it is kept on disk; nothing if no request has.

@@ -116,6 +116,8 @@ impl Insight {
             history: Mutex::default(),
             lost: AtomicU64::new(0),
         });
+        let wanted = sinks.iter().map(|sink| sink.wants_from_ns()).min();
+        outlet.want_whole_from(wanted.map_or(limits.slow_ns, |ns| ns.min(limits.slow_ns)));
         let mut tallies: Vec<_> = sinks.iter().map(|sink| sink.tally()).collect();
         tallies.extend(pinba_in.as_ref().map(PinbaIn::tally));
         let of_listener = Arc::clone(&shared);

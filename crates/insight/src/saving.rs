@@ -15,8 +15,8 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, ns: u64) {
-        self.requests += 1;
+    fn add(&mut self, requests: u64, ns: u64) {
+        self.requests += requests;
         self.cpu_ns = self.cpu_ns.saturating_add(ns);
     }
 
@@ -35,15 +35,20 @@ pub(crate) struct BothWays {
 
 impl BothWays {
     pub(crate) fn add(&mut self, numbers: &Numbers) {
+        self.add_all(numbers, u64::from(numbers.worker != 0), numbers.cpu_ns);
+    }
+
+    /// As many of one model and generation that workers took, and their CPU time together.
+    pub(crate) fn add_all(&mut self, numbers: &Numbers, requests: u64, cpu_ns: u64) {
         if numbers.generation > self.generation {
             *self = BothWays { generation: numbers.generation, ..BothWays::default() };
         }
-        if numbers.worker == 0 || numbers.generation < self.generation {
+        if requests == 0 || numbers.generation < self.generation {
             return;
         }
         match numbers.model {
-            Model::Checkpoint | Model::Resident => self.ahead.add(numbers.cpu_ns),
-            Model::Script => self.whole.add(numbers.cpu_ns),
+            Model::Checkpoint | Model::Resident => self.ahead.add(requests, cpu_ns),
+            Model::Script => self.whole.add(requests, cpu_ns),
             Model::None | Model::Elsewhere => {}
         }
     }

@@ -1,5 +1,6 @@
 //! The last seconds and minutes of the whole server: rings of a fixed length.
 
+use crate::batch::Sums;
 use crate::finished::Numbers;
 use std::collections::VecDeque;
 
@@ -46,6 +47,19 @@ impl Moment {
         self.waiting_ns = self.waiting_ns.saturating_add(waiting_ns);
         let row = &mut self.heat[heat_row(numbers.wall_ns)];
         *row = row.saturating_add(1);
+    }
+
+    /// Requests of one kind, none of which has waited or failed.
+    pub(crate) fn add_sums(&mut self, sums: &Sums) {
+        self.requests += sums.requests;
+        self.wall_ns = self.wall_ns.saturating_add(sums.wall.sum_ns);
+        self.queue_ns = self.queue_ns.saturating_add(sums.queue_ns);
+        self.queue_ns_max = self.queue_ns_max.max(sums.queue_ns_max);
+        self.cpu_ns = self.cpu_ns.saturating_add(sums.cpu_ns);
+        self.rollback_ns = self.rollback_ns.saturating_add(sums.rollback_ns);
+        for (row, requests) in self.heat.iter_mut().zip(sums.heat) {
+            *row = row.saturating_add(requests);
+        }
     }
 }
 

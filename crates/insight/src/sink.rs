@@ -29,12 +29,34 @@ pub struct Seen<'a> {
 pub trait Witness: std::fmt::Debug + Send + Sync {
     /// A request has ended; what its worker was at when it became slow. Called for each: it must not wait.
     fn ended(&self, finished: &Finished, route: &str) -> Option<Scene>;
+
+    /// The tags (`id_tag`) of ids that it has seen running: who else has ended need not be named to it.
+    fn looks_for(&self, tags: &mut Vec<u32>) {
+        let _ = tags;
+    }
+
+    /// One that it may have seen has ended; it is among those of [`Witness::counted`].
+    fn saw(&self, id: &str, route: &str) -> Option<Scene> {
+        let _ = (id, route);
+        None
+    }
+
+    /// Requests have ended: (worker, how many), those without a worker left out. Called for many at once.
+    fn counted(&self, common: &Finished, by_worker: &[(u32, u64)], route: &str) {
+        let _ = (common, by_worker, route);
+    }
 }
 
 /// Somebody who wants each request.
 pub trait Sink: Send {
     /// A request has ended. Must not wait.
     fn take(&mut self, seen: &Seen);
+
+    /// The wall time from which on it wants a request of which nothing else is special, ns: no worker has said anything of it,
+    /// and it is neither failed nor traced. 0: all; `u64::MAX`: none.
+    fn wants_from_ns(&self) -> u64 {
+        0
+    }
 
     /// Time has passed: called about twice a second, with all figures and the number of requests that are in none.
     fn look(&mut self, figures: &Aggregate, lost: u64, now: u64) {

@@ -93,6 +93,10 @@ impl Sink for SlowLog {
         self.tally.add(Fate::Passed, 1);
     }
 
+    fn wants_from_ns(&self) -> u64 {
+        self.options.slow_ns
+    }
+
     fn tally(&self) -> Arc<Tally> {
         Arc::clone(&self.tally)
     }

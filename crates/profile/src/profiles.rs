@@ -8,7 +8,7 @@ use crate::question::{Answer, Sources};
 use crate::running::{Minute, Running};
 use crate::sample::Sample;
 use crate::store::{Store, StoreError, StoreLimits};
-use samovar_insight::{Finished, Scene, Turn, Witness};
+use samovar_insight::{Finished, Scene, Turn, Witness, id_tag};
 use samovar_wire::ProfileQuestion;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -175,6 +175,18 @@ impl Profiles {
 impl Witness for Profiles {
     fn ended(&self, finished: &Finished, route: &str) -> Option<Scene> {
         lock(&self.running).ended(finished, route)
+    }
+
+    fn looks_for(&self, tags: &mut Vec<u32>) {
+        tags.extend(lock(&self.running).open_ids().map(id_tag));
+    }
+
+    fn saw(&self, id: &str, route: &str) -> Option<Scene> {
+        lock(&self.running).saw(id, route)
+    }
+
+    fn counted(&self, common: &Finished, by_worker: &[(u32, u64)], route: &str) {
+        lock(&self.running).counted(common, by_worker, route);
     }
 }
 

@@ -189,10 +189,27 @@ impl Running {
         if numbers.worker == 0 || numbers.model == Model::Elsewhere {
             return None;
         }
-        let generation = self.generation_of(finished.pool, numbers.worker);
-        self.row(route, generation, numbers.model).requests += 1;
-        // Most were not seen.
-        let open = if self.open.is_empty() { None } else { self.open.remove(finished.id) }?;
+        self.counted(finished, &[(numbers.worker, 1)], route);
+        self.saw(finished.id, route)
+    }
+
+    /// Requests have ended: (worker, how many).
+    pub(crate) fn counted(&mut self, common: &Finished, by_worker: &[(u32, u64)], route: &str) {
+        for (worker, requests) in by_worker {
+            let generation = self.generation_of(common.pool, *worker);
+            self.row(route, generation, common.numbers.model).requests += requests;
+        }
+    }
+
+    /// The ids that were seen running.
+    pub(crate) fn open_ids(&self) -> impl Iterator<Item = &str> {
+        self.open.keys().map(|id| &**id)
+    }
+
+    /// One that may have been seen has ended.
+    pub(crate) fn saw(&mut self, id: &str, route: &str) -> Option<Scene> {
+        // Most were not.
+        let open = if self.open.is_empty() { None } else { self.open.remove(id) }?;
         let Row { generation, model, profile, .. } = open.row;
         if !profile.is_empty() {
             self.row(route, generation, model).profile.merge(&profile, STACKS_MAX);
@@ -200,7 +217,7 @@ impl Running {
         if self.ended.len() == ENDED_MAX {
             self.ended.pop_front();
         }
-        self.ended.push_back((finished.id.into(), route.into()));
+        self.ended.push_back((id.into(), route.into()));
         open.scene
     }
 

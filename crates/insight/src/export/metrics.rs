@@ -242,8 +242,9 @@ fn itself(figures: &Aggregate, lost: u64, page: &mut dyn Families) {
 mod tests {
     use super::metrics;
     use crate::aggregate::{Aggregate, Limits};
+    use crate::batch::Batch;
     use crate::export::exposition::{Exposition, Format};
-    use crate::finished::{Batch, End, Finished, Model, Numbers};
+    use crate::finished::{End, Finished, Model, Numbers};
     use crate::report::tests::encode;
     use crate::report::{Entry, Wait, WaitKind};
     use std::collections::HashSet;

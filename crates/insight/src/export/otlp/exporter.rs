@@ -198,6 +198,11 @@ impl Sink for Exporter {
         }
     }
 
+    /// Spans are those of traces, and requests of traces are special.
+    fn wants_from_ns(&self) -> u64 {
+        u64::MAX
+    }
+
     fn look(&mut self, figures: &Aggregate, lost: u64, _: u64) {
         let Some(every) = self.figures_every else { return };
         let now = Instant::now();

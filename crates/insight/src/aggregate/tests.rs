@@ -1,0 +1,220 @@
+//! What is added up, and that it is the same however requests came.
+
+use super::{Aggregate, Limits};
+use crate::batch::Batch;
+use crate::capped::OTHER;
+use crate::finished::{End, Finished, Model, Numbers};
+use crate::histogram::Histogram;
+use crate::pinba::{self, Packet, Sender};
+use crate::report::tests::encode;
+use crate::report::{Entry, Wait, WaitKind};
+use crate::route::Costs;
+use crate::store::RouteMinute;
+
+const LIMITS: Limits = Limits { routes_max: 3, slow_ns: 1_000_000_000 };
+
+fn aggregate<'a>(requests: impl IntoIterator<Item = Finished<'a>>) -> Aggregate {
+    let mut batch = Batch::default();
+    requests.into_iter().for_each(|request| batch.put(&request));
+    let mut aggregate = Aggregate::new(LIMITS);
+    aggregate.take(&batch, 1_000_000);
+    aggregate
+}
+
+fn names(aggregate: &Aggregate) -> Vec<(String, u64)> {
+    aggregate.routes().map(|(name, r)| (name.to_owned(), r.costs.requests)).collect()
+}
+
+/// All that is shown of requests, as text: floats and all.
+fn shown(aggregate: &mut Aggregate) -> String {
+    let routes: Vec<_> = aggregate.routes().map(|(n, r)| (n.to_owned(), r.clone())).collect();
+    let mut figures: Vec<_> =
+        routes.iter().map(|(name, r)| (name, costs(&r.costs), *r.both_ways())).collect();
+    figures.sort_by_key(|(name, ..)| *name);
+    let models: Vec<_> = Model::ALL.map(|m| costs(aggregate.of_model(m))).into();
+    let (used, kept) = (aggregate.routes_used(), aggregate.kept().iter().count());
+    let series: Vec<_> = aggregate.seconds().iter().chain(aggregate.minutes().iter()).collect();
+    let shown = format!("{figures:#?} {models:#?} {used:?} {kept} {series:#?}");
+    let minute = aggregate.close_minute(2_000_000).expect("a minute");
+    let mut minutes: Vec<_> = minute.routes.iter().map(|(n, m)| (n, of_minute(m))).collect();
+    minutes.sort();
+    format!("{shown} {minutes:#?}")
+}
+
+fn costs(costs: &Costs) -> String {
+    let Costs { wall, queue, cpu, waiting, .. } = costs;
+    let times: Vec<_> = [wall, queue, cpu, waiting].map(|h| (h.filled(), h.sum_ns())).into();
+    let empty = Histogram::default;
+    let (wall, queue, cpu, waiting) = (empty(), empty(), empty(), empty());
+    format!("{times:?} {:?}", Costs { wall, queue, cpu, waiting, ..costs.clone() })
+}
+
+fn of_minute(minute: &RouteMinute) -> String {
+    let times = [&minute.wall, &minute.cpu].map(|h| (h.filled(), h.sum_ns()));
+    let empty = Histogram::default;
+    format!("{times:?} {:?}", RouteMinute { wall: empty(), cpu: empty(), ..minute.clone() })
+}
+
+#[test]
+fn packed_requests_come_to_the_same_figures() {
+    let mut seed = 1_u64;
+    let mut random = |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    for round in 0..40 {
+        // Of routes beyond a cap it depends on their order which they are.
+        let limits = Limits { routes_max: 100, ..LIMITS };
+        let (mut packed, mut whole) = (Aggregate::new(limits), Aggregate::new(limits));
+        for batch in 0..1 + round % 7 {
+            let (mut a, mut b) = (Batch::default(), Batch::default());
+            for _ in 0..random(250) {
+                let worker = random(4) as u32;
+                let of_worker = |n: u64| if worker > 0 { n } else { 0 };
+                let numbers = Numbers {
+                    status: [200, 404, 499, 500, 999][random(5) as usize],
+                    model: Model::ALL[random(4) as usize],
+                    end: End::ALL[random(9) as usize],
+                    generation: batch,
+                    worker,
+                    retries: u32::from(random(9) == 0),
+                    wall_ns: random(1 << 33) >> random(33),
+                    queue_ns: of_worker(random(1 << 33) >> random(33)),
+                    run_ns: of_worker(random(1 << 20)),
+                    cpu_ns: of_worker(random(1 << 33) >> random(20)),
+                    rollback_ns: of_worker(random(9_000)),
+                    rollback_pages: random(90) as u32,
+                    faults_minor: random(9) as u32,
+                    faults_major: u32::from(random(30) == 0),
+                    switches_voluntary: random(70_000) as u32,
+                    switches_involuntary: random(9) as u32,
+                    peak_bytes: random(1 << 33) >> random(33),
+                    is_https: random(2) == 0,
+                    bytes_in: random(1 << 33) >> random(33),
+                    bytes_out: random(1 << 33) >> random(33),
+                    is_sampled: random(20) == 0,
+                    ..Numbers::default()
+                };
+                let path = format!("/{}", ["a", "b", "c/7", "d", "(other)"][random(5) as usize]);
+                let (script, pool) =
+                    (["", "i.php"][random(2) as usize], ["", "x"][random(2) as usize]);
+                let report = encode(&Entry::Route("named"));
+                let report = if random(9) == 0 { &report[..] } else { &[] };
+                let one =
+                    Finished { numbers, path: &path, script, pool, report, ..Finished::default() };
+                a.pack(&one, LIMITS.slow_ns);
+                b.put(&one);
+            }
+            assert!(b.alike().next().is_none());
+            let now = 1_000_000 + random(3);
+            packed.take(&a, now);
+            whole.take(&b, now);
+        }
+        assert_eq!(shown(&mut packed), shown(&mut whole), "round {round}");
+    }
+}
+
+#[test]
+fn a_route_is_what_the_application_says_or_a_folded_path() {
+    let named = encode(&Entry::Route("shop_show"));
+    let found = aggregate([
+        Finished { path: "/p/1", report: &named, script: "index.php", ..Finished::default() },
+        Finished { path: "/p/1", script: "index.php", ..Finished::default() },
+        Finished { path: "/p/2", script: "index.php", ..Finished::default() },
+        Finished { path: "/old.php/3", script: "old.php", ..Finished::default() },
+    ]);
+    let expected = [("shop_show", 1), ("index.php /p/{n}", 2), ("/old.php/{n}", 1)];
+    assert_eq!(names(&found), expected.map(|(name, n)| (name.to_owned(), n)));
+}
+
+#[test]
+fn invented_paths_do_not_grow_memory() {
+    let paths: Vec<String> = (0..1_000).map(|n| format!("/a{n}x")).collect();
+    let found = aggregate(paths.iter().map(|path| Finished { path, ..Finished::default() }));
+    assert_eq!(names(&found).last(), Some(&(OTHER.to_owned(), 997)));
+    assert_eq!(found.routes_used(), (3, 997));
+    assert_eq!(found.total().requests, 1_000);
+}
+
+#[test]
+fn other_machines_leave_room_for_our_routes() {
+    let sender = Sender { host: "fpm1".into(), server: "shop".into() };
+    let mut found = aggregate([]);
+    for n in 0..10 {
+        let bytes = pinba::encode(&sender, &Finished::default(), &format!("/a{n}x"), &[]);
+        found.take_packet(&Packet::decode(&bytes).unwrap(), 1);
+    }
+    let mut batch = Batch::default();
+    for path in ["/a", "/b", "/c"] {
+        batch.put(&Finished { path, ..Finished::default() });
+    }
+    found.take(&batch, 1);
+    let expected = [("/a0x", 1), ("/a", 1), ("/b", 1), (OTHER, 10)];
+    assert_eq!(names(&found), expected.map(|(name, n)| (name.to_owned(), n)));
+    assert_eq!(found.routes_used(), (3, 10));
+    assert_eq!(found.sources().map(|(host, _, s)| (host, s.requests)).next(), Some(("fpm1", 10)));
+}
+
+#[test]
+fn waits_reach_route_total_model_and_series() {
+    let wait = Wait { kind: WaitKind::Unix, peer: "/run/db", times: 2, ns: 500 };
+    let report = encode(&Entry::Wait(wait));
+    let numbers = Numbers { model: Model::Resident, worker: 9, ..Numbers::default() };
+    let found = aggregate([Finished { numbers, report: &report, ..Finished::default() }]);
+    let of_route = found.routes().next().map(|(_, route)| route.costs.waiting_ns);
+    assert_eq!(of_route, Some(500));
+    assert_eq!(found.total().waiting_ns, 500);
+    assert_eq!(found.of_model(Model::Resident).waiting_ns, 500);
+    assert_eq!(found.of_model(Model::Script).requests, 0);
+    assert_eq!(found.seconds().iter().map(|m| m.waiting_ns).sum::<u64>(), 500);
+    assert_eq!(found.minutes().iter().map(|m| m.at).collect::<Vec<_>>(), [999_960]);
+}
+
+#[test]
+fn slow_and_failed_requests_are_kept() {
+    let slow = Numbers { wall_ns: LIMITS.slow_ns, status: 200, ..Numbers::default() };
+    let failed = Numbers { status: 500, ..Numbers::default() };
+    let fine = Numbers { status: 404, ..Numbers::default() };
+    let found =
+        aggregate([("a", slow), ("b", fine), ("c", failed)].map(|(id, numbers)| Finished {
+            numbers,
+            id,
+            ..Finished::default()
+        }));
+    let ids: Vec<_> = found.kept().iter().map(|kept| &*kept.id).collect();
+    assert_eq!(ids, ["c", "a"]);
+    assert!(found.kept().find("a").is_some() && found.kept().find("b").is_none());
+}
+
+#[test]
+fn a_minute_is_closed_once_with_what_it_brought() {
+    let mut aggregate = Aggregate::new(LIMITS);
+    let mut bring = |now: u64, paths: &[&str]| {
+        let ended = aggregate.close_minute(now);
+        let mut batch = Batch::default();
+        for path in paths {
+            let numbers = Numbers { status: 500, wall_ns: 5_000, ..Numbers::default() };
+            batch.put(&Finished { numbers, path, ..Finished::default() });
+        }
+        aggregate.take(&batch, now);
+        ended.map(|m| {
+            let routes: Vec<_> =
+                m.routes.iter().map(|(name, r)| format!("{name} {}", r.requests)).collect();
+            (m.at, routes.join(", "), m.kept.len())
+        })
+    };
+    assert_eq!(bring(600, &["/a", "/b"]), None);
+    assert_eq!(bring(659, &["/a"]), None);
+    assert_eq!(bring(660, &["/c", "/a"]), Some((600, "/a 2, /b 1".to_owned(), 3)));
+    assert_eq!(bring(600, &["/c"]), None, "a clock that was set back");
+    assert_eq!(bring(800, &[]), Some((660, "/a 1, /c 2".to_owned(), 3)));
+    assert_eq!(bring(900, &[]), None, "nothing happened");
+}
+
+#[test]
+fn garbage_in_a_report_costs_the_rest_of_it() {
+    let report = [encode(&Entry::Route("r")), encode(&Entry::Dropped(4)), vec![77]].concat();
+    let found = aggregate([Finished { report: &report, ..Finished::default() }]);
+    assert_eq!(found.lost_entries(), (1, 4));
+    assert_eq!(names(&found), [("r".to_owned(), 1)]);
+}

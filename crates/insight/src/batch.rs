@@ -1,0 +1,500 @@
+//! front → intake: finished requests in a row.
+//!
+//! Most requests have nothing to tell but numbers that fit 32 bits, beside texts that others of the same batch have, too.
+//! Those are packed: 64 bytes each, one behind the other, and the thread that adds up never looks at their texts (to fetch
+//! them from another core's cache took longer than all else that it did). Whoever has more to tell stands there whole.
+
+use crate::finished::{End, Finished, Model, Numbers};
+use crate::histogram::{Counted, Counting};
+use crate::series::{HEAT_ROWS, heat_row};
+use std::ops::Range;
+
+/// Rows of a batch at which it is handed on.
+pub(crate) const BATCH_ROWS_MAX: usize = 256;
+/// Bytes of a batch at which it is handed on. One row more may stand beyond: the longest has
+/// five texts of at most [`TEXT_BYTES_MAX`] and a report.
+pub(crate) const BATCH_BYTES_MAX: usize = 64 * 1024;
+/// What is kept of a path, a script's name, an id.
+pub(crate) const TEXT_BYTES_MAX: usize = 1024;
+/// Kinds that a request is compared with before it is one of its own: the latest.
+const KINDS_COMPARED_MAX: usize = 8;
+/// Statuses from which on a request's details are kept.
+const FAILED_FROM: u16 = 500;
+
+/// Where something stands in a batch's texts or reports.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    begin: u32,
+    end: u32,
+}
+
+impl Part {
+    fn range(self) -> Range<usize> {
+        self.begin as usize..self.end as usize
+    }
+}
+
+/// A request that is not packed.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    numbers: Numbers,
+    method: Part,
+    path: Part,
+    script: Part,
+    id: Part,
+    pool: Part,
+    report: Part,
+}
+
+/// What packed requests have in common.
+#[derive(Clone, Copy, Debug)]
+struct Kind {
+    method: Part,
+    path: Part,
+    script: Part,
+    pool: Part,
+    status: u16,
+    model: Model,
+    end: End,
+    is_https: bool,
+    generation: u32,
+    /// Its requests: the first, the last, and how many.
+    first: u16,
+    last: u16,
+    requests: u16,
+}
+
+/// A packed request: what is its own. Times in ns, sizes in bytes.
+#[derive(Clone, Copy, Debug)]
+struct Packed {
+    wall_ns: u32,
+    queue_ns: u32,
+    run_ns: u32,
+    cpu_ns: u32,
+    rollback_ns: u32,
+    rollback_pages: u32,
+    faults_minor: u32,
+    peak_bytes: u32,
+    bytes_in: u32,
+    bytes_out: u32,
+    worker: u32,
+    /// Its id among the texts, and what the id ends with.
+    id_begin: u32,
+    id_tag: u32,
+    id_bytes: u16,
+    switches_voluntary: u16,
+    switches_involuntary: u16,
+    /// The next of its kind.
+    next: u16,
+}
+
+const _: () = assert!(size_of::<Packed>() <= 64 && BATCH_ROWS_MAX <= u16::MAX as usize);
+
+impl Packed {
+    /// Nothing, if one of its numbers has no room or a meaning of its own.
+    fn of(numbers: &Numbers) -> Option<Packed> {
+        let n = numbers;
+        let has_more = n.is_sampled || n.retries > 0 || n.faults_major > 0;
+        if has_more || n.status >= FAILED_FROM || n.model == Model::Elsewhere {
+            return None;
+        }
+        let short = |long: u64| u32::try_from(long).ok();
+        Some(Packed {
+            wall_ns: short(n.wall_ns)?,
+            queue_ns: short(n.queue_ns)?,
+            run_ns: short(n.run_ns)?,
+            cpu_ns: short(n.cpu_ns)?,
+            rollback_ns: short(n.rollback_ns)?,
+            rollback_pages: n.rollback_pages,
+            faults_minor: n.faults_minor,
+            peak_bytes: short(n.peak_bytes)?,
+            bytes_in: short(n.bytes_in)?,
+            bytes_out: short(n.bytes_out)?,
+            worker: n.worker,
+            id_begin: 0,
+            id_tag: 0,
+            id_bytes: 0,
+            switches_voluntary: u16::try_from(n.switches_voluntary).ok()?,
+            switches_involuntary: u16::try_from(n.switches_involuntary).ok()?,
+            next: 0,
+        })
+    }
+}
+
+/// What an id ends with, for who looks for few among many: ids that are the same have the same.
+#[must_use]
+pub fn id_tag(id: &str) -> u32 {
+    let end = id.as_bytes().last_chunk::<4>().copied().unwrap_or_default();
+    u32::from_le_bytes(end)
+}
+
+/// Requests in a row, their texts in one buffer, what workers said of them in another.
+#[derive(Debug, Default)]
+pub struct Batch {
+    rows: Vec<Row>,
+    kinds: Vec<Kind>,
+    packed: Vec<Packed>,
+    /// The kind of the last one that was packed.
+    latest: usize,
+    texts: String,
+    reports: Vec<u8>,
+}
+
+impl Batch {
+    /// Adds a request, whole; texts beyond their limits are cut.
+    pub fn put(&mut self, finished: &Finished) {
+        let row = Row {
+            numbers: finished.numbers,
+            method: self.text(finished.method),
+            path: self.text(finished.path),
+            script: self.text(finished.script),
+            id: self.text(finished.id),
+            pool: self.text(finished.pool),
+            report: self.report(finished.report),
+        };
+        self.rows.push(row);
+    }
+
+    /// Adds a request, packed if it took less than `whole_from_ns` and has nothing to tell that others of its kind have not.
+    pub fn pack(&mut self, finished: &Finished, whole_from_ns: u64) {
+        let is_plain = finished.report.is_empty() && finished.numbers.wall_ns < whole_from_ns;
+        match Packed::of(&finished.numbers).filter(|_| is_plain) {
+            Some(packed) => self.put_packed(finished, packed),
+            None => self.put(finished),
+        }
+    }
+
+    fn put_packed(&mut self, finished: &Finished, packed: Packed) {
+        let at = self.packed.len() as u16;
+        let kind = match self.kind_of(finished) {
+            Some(known) => known,
+            None => self.begin_kind(finished, at),
+        };
+        self.latest = kind;
+        let of = &mut self.kinds[kind];
+        if of.requests > 0 {
+            self.packed[usize::from(of.last)].next = at;
+        }
+        of.last = at;
+        of.requests += 1;
+        let id = self.text(finished.id);
+        let id_bytes = (id.end - id.begin) as u16;
+        let id_tag = id_tag(&self.texts[id.range()]);
+        self.packed.push(Packed { id_begin: id.begin, id_tag, id_bytes, ..packed });
+    }
+
+    fn kind_of(&self, finished: &Finished) -> Option<usize> {
+        if self.kinds.get(self.latest).is_some_and(|kind| self.is_of(kind, finished)) {
+            return Some(self.latest);
+        }
+        let first = self.kinds.len().saturating_sub(KINDS_COMPARED_MAX);
+        let found = self.kinds[first..].iter().position(|kind| self.is_of(kind, finished));
+        found.map(|place| first + place)
+    }
+
+    fn is_of(&self, kind: &Kind, finished: &Finished) -> bool {
+        let n = &finished.numbers;
+        let is = |part: Part, text| self.texts[part.range()] == *cut(text, TEXT_BYTES_MAX);
+        (kind.status, kind.model, kind.end) == (n.status, n.model, n.end)
+            && (kind.is_https, kind.generation) == (n.is_https, n.generation)
+            && is(kind.path, finished.path)
+            && is(kind.script, finished.script)
+            && is(kind.method, finished.method)
+            && is(kind.pool, finished.pool)
+    }
+
+    fn begin_kind(&mut self, finished: &Finished, first: u16) -> usize {
+        let n = &finished.numbers;
+        let kind = Kind {
+            method: self.text(finished.method),
+            path: self.text(finished.path),
+            script: self.text(finished.script),
+            pool: self.text(finished.pool),
+            status: n.status,
+            model: n.model,
+            end: n.end,
+            is_https: n.is_https,
+            generation: n.generation,
+            first,
+            last: first,
+            requests: 0,
+        };
+        self.kinds.push(kind);
+        self.kinds.len() - 1
+    }
+
+    fn text(&mut self, text: &str) -> Part {
+        let begin = self.texts.len() as u32;
+        self.texts.push_str(cut(text, TEXT_BYTES_MAX));
+        Part { begin, end: self.texts.len() as u32 }
+    }
+
+    fn report(&mut self, report: &[u8]) -> Part {
+        let begin = self.reports.len() as u32;
+        self.reports.extend_from_slice(&report[..report.len().min(super::REPORT_BYTES_MAX)]);
+        Part { begin, end: self.reports.len() as u32 }
+    }
+
+    /// Whether it is to be handed on.
+    pub(crate) fn is_full(&self) -> bool {
+        let bytes = self.texts.len() + self.reports.len();
+        self.len() >= BATCH_ROWS_MAX || bytes >= BATCH_BYTES_MAX
+    }
+
+    /// How many requests it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows.len() + self.packed.len()
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.rows.clear();
+        self.kinds.clear();
+        self.packed.clear();
+        self.latest = 0;
+        self.texts.clear();
+        self.reports.clear();
+    }
+
+    /// The requests that stand there whole, in the order they were added.
+    pub fn whole(&self) -> impl Iterator<Item = Finished<'_>> {
+        self.rows.iter().map(|row| Finished {
+            numbers: row.numbers,
+            method: &self.texts[row.method.range()],
+            path: &self.texts[row.path.range()],
+            script: &self.texts[row.script.range()],
+            id: &self.texts[row.id.range()],
+            pool: &self.texts[row.pool.range()],
+            report: &self.reports[row.report.range()],
+        })
+    }
+
+    /// The packed requests, kind by kind.
+    pub(crate) fn alike(&self) -> impl Iterator<Item = Alike<'_>> {
+        self.kinds.iter().map(|kind| Alike { batch: self, kind })
+    }
+}
+
+/// Packed requests of one kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alike<'a> {
+    batch: &'a Batch,
+    kind: &'a Kind,
+}
+
+impl<'a> Alike<'a> {
+    fn rows(&self) -> impl Iterator<Item = &'a Packed> {
+        let packed = &self.batch.packed;
+        let first = packed.get(usize::from(self.kind.first));
+        std::iter::successors(first, |row| packed.get(usize::from(row.next)))
+            .take(usize::from(self.kind.requests))
+    }
+
+    /// What they have in common, as if it were one of them: without id and numbers of its own.
+    pub(crate) fn common(&self) -> Finished<'a> {
+        let Kind { method, path, script, pool, .. } = *self.kind;
+        let Kind { status, model, end, is_https, generation, .. } = *self.kind;
+        let texts = &self.batch.texts;
+        Finished {
+            numbers: Numbers { status, model, end, is_https, generation, ..Numbers::default() },
+            method: &texts[method.range()],
+            path: &texts[path.range()],
+            script: &texts[script.range()],
+            id: "",
+            pool: &texts[pool.range()],
+            report: &[],
+        }
+    }
+
+    /// The ids that may be among those with these tags, which ascend.
+    pub(crate) fn tagged(&self, tags: &[u32]) -> impl Iterator<Item = &'a str> {
+        let texts = &self.batch.texts;
+        let rows = self.rows().filter(|row| tags.binary_search(&row.id_tag).is_ok());
+        rows.map(|row| {
+            let begin = row.id_begin as usize;
+            &texts[begin..begin + usize::from(row.id_bytes)]
+        })
+    }
+
+    /// How many there were of each worker, those of 0 left out; in `counts`, which is emptied before.
+    pub(crate) fn by_worker(&self, counts: &mut Vec<(u32, u64)>) {
+        counts.clear();
+        let mut last = 0;
+        for row in self.rows().filter(|row| row.worker != 0) {
+            if counts.get(last).is_none_or(|(worker, _)| *worker != row.worker) {
+                let known = counts.iter().position(|(worker, _)| *worker == row.worker);
+                last = known.unwrap_or(counts.len());
+            }
+            match counts.get_mut(last) {
+                Some((_, requests)) => *requests += 1,
+                None => counts.push((row.worker, 1)),
+            }
+        }
+    }
+
+    /// Their figures, added up.
+    pub(crate) fn sums(&self, counting: &mut Counting, sums: &mut Sums) {
+        sums.begin(self.common().numbers, u64::from(self.kind.requests));
+        for row in self.rows() {
+            let queue_ns = u64::from(row.queue_ns);
+            counting.take(row.wall_ns);
+            sums.heat[heat_row(u64::from(row.wall_ns))] += 1;
+            sums.queue_ns += queue_ns;
+            sums.queue_ns_max = sums.queue_ns_max.max(queue_ns);
+            sums.cpu_ns += u64::from(row.cpu_ns);
+            sums.run_ns += u64::from(row.run_ns);
+            sums.rollback_ns += u64::from(row.rollback_ns);
+            sums.rollback_pages += u64::from(row.rollback_pages);
+            sums.faults_minor += u64::from(row.faults_minor);
+            sums.switches_voluntary += u64::from(row.switches_voluntary);
+            sums.switches_involuntary += u64::from(row.switches_involuntary);
+            sums.peak_bytes_max = sums.peak_bytes_max.max(u64::from(row.peak_bytes));
+            sums.bytes_in += u64::from(row.bytes_in);
+            sums.bytes_out += u64::from(row.bytes_out);
+        }
+        counting.end(&mut sums.wall);
+        let of_workers = || self.rows().filter(|row| row.worker != 0);
+        of_workers().for_each(|row| counting.take(row.queue_ns));
+        counting.end(&mut sums.queue);
+        of_workers().for_each(|row| counting.take(row.cpu_ns));
+        counting.end(&mut sums.cpu);
+    }
+}
+
+/// What requests of one kind come to. Times in ns, sizes in bytes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sums {
+    /// What they have in common; the numbers that are each one's own are 0.
+    pub(crate) common: Numbers,
+    pub(crate) requests: u64,
+    pub(crate) wall: Counted,
+    /// Of those that a worker took, as the CPU time is.
+    pub(crate) queue: Counted,
+    pub(crate) cpu: Counted,
+    pub(crate) queue_ns: u64,
+    pub(crate) queue_ns_max: u64,
+    pub(crate) cpu_ns: u64,
+    pub(crate) run_ns: u64,
+    pub(crate) rollback_ns: u64,
+    pub(crate) rollback_pages: u64,
+    pub(crate) faults_minor: u64,
+    pub(crate) switches_voluntary: u64,
+    pub(crate) switches_involuntary: u64,
+    pub(crate) peak_bytes_max: u64,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+    /// By rows of the latency's heat map.
+    pub(crate) heat: [u32; HEAT_ROWS],
+}
+
+impl Sums {
+    /// Empty again, for so many; the room of what was counted is kept.
+    fn begin(&mut self, common: Numbers, requests: u64) {
+        let Sums { wall, queue, cpu, .. } = std::mem::take(self);
+        *self = Sums { common, requests, wall, queue, cpu, ..Sums::default() };
+    }
+}
+
+/// The beginning of a text, at most so many bytes, in whole characters.
+pub(crate) fn cut(text: &str, bytes_max: usize) -> &str {
+    let mut end = text.len().min(bytes_max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BATCH_BYTES_MAX, Batch, Finished, Numbers, TEXT_BYTES_MAX, id_tag};
+
+    #[test]
+    fn what_is_put_comes_out_again() {
+        let mut batch = Batch::default();
+        let long = "ä".repeat(TEXT_BYTES_MAX);
+        for n in 0..3 {
+            let path = format!("/page/{n}");
+            batch.put(&Finished {
+                numbers: Numbers { status: 200 + n, ..Numbers::default() },
+                method: "GET",
+                path: &path,
+                script: &long,
+                id: "",
+                pool: "api",
+                report: b"\x01",
+            });
+        }
+        let all: Vec<_> = batch.whole().collect();
+        assert_eq!(all.len(), 3);
+        for (n, one) in all.iter().enumerate() {
+            assert_eq!((one.method, one.id, one.report), ("GET", "", &b"\x01"[..]));
+            assert_eq!((one.path, one.pool), (&*format!("/page/{n}"), "api"));
+            assert_eq!(usize::from(one.numbers.status), 200 + n);
+            assert_eq!(one.script, "ä".repeat(TEXT_BYTES_MAX / 2));
+        }
+        batch.clear();
+        assert!(batch.is_empty());
+    }
+
+    #[test]
+    fn long_rows_fill_a_batch_before_many_do() {
+        let mut batch = Batch::default();
+        let text = "x".repeat(TEXT_BYTES_MAX);
+        let finished = Finished { path: &text, script: &text, ..Finished::default() };
+        while !batch.is_full() {
+            batch.put(&finished);
+        }
+        assert_eq!(batch.len(), BATCH_BYTES_MAX / (2 * TEXT_BYTES_MAX));
+    }
+
+    #[test]
+    fn alike_requests_share_their_texts() {
+        let mut batch = Batch::default();
+        for n in 0..6 {
+            let (id, path) = (format!("request-{n}"), ["/a", "/b", "/a"][n % 3]);
+            let numbers = Numbers { worker: 7 + n as u32 % 2, wall_ns: 10, ..Numbers::default() };
+            let one = Finished { numbers, path, id: &id, ..Finished::default() };
+            batch.pack(&one, 11);
+            // Too slow, with something to say, failed, traced, run again, or too large.
+            for whole in [
+                Finished { numbers: Numbers { wall_ns: 11, ..numbers }, ..one },
+                Finished { report: b"r", ..one },
+                Finished { numbers: Numbers { status: 500, ..numbers }, ..one },
+                Finished { numbers: Numbers { is_sampled: true, ..numbers }, ..one },
+                Finished { numbers: Numbers { retries: 1, ..numbers }, ..one },
+                Finished { numbers: Numbers { bytes_out: 1 << 32, ..numbers }, ..one },
+            ] {
+                batch.pack(&whole, 11);
+            }
+        }
+        let kinds: Vec<_> = batch.alike().map(|a| (a.common().path, a.rows().count())).collect();
+        assert_eq!(kinds, [("/a", 4), ("/b", 2)]);
+        assert_eq!((batch.whole().count(), batch.len()), (36, 42));
+        let mut counts = Vec::new();
+        batch.alike().next().unwrap().by_worker(&mut counts);
+        assert_eq!(counts, [(7, 2), (8, 2)]);
+        let tags = [id_tag("request-3"), id_tag("request-4")];
+        let kinds: Vec<_> = batch.alike().collect();
+        let tagged: Vec<_> = kinds.iter().flat_map(|alike| alike.tagged(&tags)).collect();
+        assert_eq!(tagged, ["request-3", "request-4"]);
+    }
+
+    #[test]
+    fn kinds_beyond_those_that_are_compared_are_taken_all_the_same() {
+        let mut batch = Batch::default();
+        while !batch.is_full() {
+            let path = format!("/{}", batch.len() % 20);
+            batch.pack(&Finished { path: &path, ..Finished::default() }, 1);
+        }
+        let requests: usize = batch.alike().map(|alike| alike.rows().count()).sum();
+        assert_eq!((requests, batch.whole().count()), (batch.len(), 0));
+        batch.clear();
+        assert!(batch.is_empty() && batch.alike().next().is_none());
+    }
+}
