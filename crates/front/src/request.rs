@@ -103,7 +103,7 @@ async fn tell(
         is_https: claims.is_https.unwrap_or(ends.is_tls),
     };
     let mut entry = RequestLogEntry::begin(&shared.recorder, &parts, &id, client);
-    let has_trace = client.trace.is_some();
+    let traceparent = client.trace.as_ref().and_then(Trace::traceparent);
     let context = RequestContext {
         connection,
         shared,
@@ -112,7 +112,8 @@ async fn tell(
         setup: &setup,
         id: &id,
         claims: &claims,
-        has_trace,
+        trace: client.trace.as_ref(),
+        traceparent: traceparent.as_ref(),
     };
     let answered = match note.doubt {
         Some(doubt) => Err(Failure::BadRequest(doubt)),

@@ -5,11 +5,12 @@
 //! `traceparent` whose parent is this server's span. Elsewhere headers reach PHP as they came, because a parent that nobody
 //! collects would tear the trace apart.
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName};
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 
-pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const NAME: &str = "traceparent";
+pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static(NAME);
 pub(crate) const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// Version, trace, parent and flags, with what stands between them.
@@ -18,6 +19,9 @@ const LENGTH: usize = 55;
 const SAMPLED: u8 = 1;
 /// Of the flags: the trace's id is random (level 2 of the recommendation).
 const RANDOM: u8 = 2;
+/// A `traceparent` of our own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Traceparent([u8; LENGTH]);
 /// Shares are of a million.
 const WHOLE_PPM: u64 = 1_000_000;
 
@@ -65,19 +69,39 @@ impl Trace {
         is_one.then_some(Trace { id, span: [0; 8], parent, flags: flags & (SAMPLED | RANDOM) })
     }
 
-    /// `00-TRACE-SPAN-FLAGS`, for those whom this request asks.
-    fn header(&self) -> HeaderValue {
+    /// `00-TRACE-SPAN-FLAGS`, for those whom this request asks: what PHP is handed as header and as variable, where spans are
+    /// collected. Elsewhere the header is the one that came.
+    pub(crate) fn traceparent(&self) -> Option<Traceparent> {
+        if self.span == [0; 8] {
+            return None;
+        }
         let mut text = [b'-'; LENGTH];
         text[..2].copy_from_slice(b"00");
         write_hex(&self.id, &mut text[3..35]);
         write_hex(&self.span, &mut text[36..52]);
         write_hex(&[self.flags], &mut text[53..]);
-        HeaderValue::from_bytes(&text).expect("hex digits are a valid header value")
+        Some(Traceparent(text))
+    }
+
+    /// Whether it came with the request, and did not begin here.
+    pub(crate) fn came(&self) -> bool {
+        self.parent != [0; 8]
     }
 
     /// The id as logs have it.
     pub(crate) fn id_text(&self) -> String {
         format!("{:032x}", u128::from_be_bytes(self.id))
+    }
+}
+
+impl Traceparent {
+    pub(crate) fn value(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Name and value.
+    pub(crate) fn header(&self) -> (&'static [u8], &[u8]) {
+        (NAME.as_bytes(), &self.0)
     }
 }
 
@@ -89,7 +113,7 @@ pub(crate) struct Traces {
 }
 
 impl Traces {
-    /// The request's trace, if it is in one. Headers are what PHP is to see of it.
+    /// The request's trace, if it is in one. Headers are what PHP is to see of it, but for [`Trace::traceparent`].
     pub(crate) fn of(&self, policy: Policy, headers: &mut HeaderMap) -> Option<Trace> {
         let came = if policy.is_believed { sole(headers).and_then(Trace::parse) } else { None };
         if !policy.is_collected {
@@ -100,9 +124,8 @@ impl Traces {
             headers.remove(TRACESTATE);
         }
         let begun = || self.begin(policy.share_ppm);
-        let trace = Trace { span: self.random(), ..came.unwrap_or_else(begun) };
-        headers.insert(TRACEPARENT, trace.header());
-        Some(trace)
+        headers.remove(TRACEPARENT);
+        Some(Trace { span: self.random(), ..came.unwrap_or_else(begun) })
     }
 
     fn begin(&self, share_ppm: u32) -> Trace {
@@ -156,6 +179,7 @@ fn write_hex(bytes: &[u8], out: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::HeaderValue;
 
     const ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
     const PARENT: &str = "00f067aa0ba902b7";
@@ -212,7 +236,8 @@ mod tests {
         let trace = Traces::default().of(policy(true, true), &mut given).unwrap();
         assert_eq!((trace.id_text().as_str(), trace.is_sampled()), (ID, true));
         assert_eq!(trace.parent, digits(PARENT.as_bytes()).unwrap());
-        let handed = Trace::parse(given[TRACEPARENT].as_bytes()).unwrap();
+        assert!(!given.contains_key(TRACEPARENT));
+        let handed = Trace::parse(trace.traceparent().unwrap().value()).unwrap();
         assert_eq!((handed.id, handed.parent, handed.flags), (trace.id, trace.span, 3));
         assert_eq!(given[TRACESTATE], "a=b");
     }
@@ -226,9 +251,9 @@ mod tests {
             let trace = Traces::default().of(policy(is_believed, true), &mut given).unwrap();
             assert_ne!(trace.id_text(), ID);
             assert_eq!((trace.parent, trace.is_sampled()), ([0; 8], false));
-            assert_eq!(given.get_all(TRACEPARENT).iter().count(), 1);
-            assert!(!given[TRACEPARENT].to_str().unwrap().contains(ID));
-            assert!(given.get(TRACESTATE).is_none());
+            let handed = Trace::parse(trace.traceparent().unwrap().value()).unwrap();
+            assert_eq!((handed.id, handed.parent), (trace.id, trace.span));
+            assert!(given.is_empty() && !trace.came());
         }
     }
 
@@ -240,6 +265,7 @@ mod tests {
             let before = given.clone();
             let trace = Traces::default().of(policy(is_believed, false), &mut given);
             assert_eq!(trace.map(|t| t.id_text()), is_believed.then(|| ID.to_owned()));
+            assert!(trace.is_none_or(|t| t.traceparent().is_none()));
             assert_eq!(given, before);
         }
     }

@@ -5,6 +5,7 @@ use crate::answer::own::without_port;
 use crate::client::connection::ConnectionState;
 use crate::client::ends::Ends;
 use crate::client::fastcgi::told::Told;
+use crate::log::trace::{Trace, Traceparent};
 use crate::route::site::{Routed, Script};
 use crate::setup::Setup;
 use crate::shared::Shared;
@@ -30,8 +31,10 @@ pub(super) struct RequestContext<'a> {
     pub(super) setup: &'a Rc<Setup>,
     pub(super) id: &'a HeaderValue,
     pub(super) claims: &'a Claims,
-    /// Its headers say which trace it belongs to, and may be believed.
-    pub(super) has_trace: bool,
+    /// The trace that it belongs to, as far as its headers are believed.
+    pub(super) trace: Option<&'a Trace>,
+    /// What PHP is told of it in place of its header.
+    pub(super) traceparent: Option<&'a Traceparent>,
 }
 
 /// A request on its way to PHP.

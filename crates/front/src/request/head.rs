@@ -5,7 +5,7 @@
 //! HTTP clients (httpoxy). Headers that come several times are joined: `Cookie` by `; `, others by `, `.
 
 use super::context::ScriptRequest;
-use crate::log::trace::{TRACEPARENT, TRACESTATE};
+use crate::log::trace::{TRACEPARENT, TRACESTATE, Traceparent};
 use crate::route::target::Target;
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use samovar_ring::Lane;
@@ -65,28 +65,34 @@ impl ScriptRequest<'_> {
             remote_port,
             flags: flags(script.lane, is_https, self.shared().recorder.wants_reports()) | whole,
         };
+        let own = context.traceparent.map(Traceparent::header);
         let of_ends = ends.variables.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
         let of_trace = self.trace_variables();
         let of_trace = of_trace.iter().flatten().map(|(name, value)| (*name, &value[..]));
         let variables = of_ends.chain(of_trace);
         if headers.len() == headers.keys_len() && self.host_override().is_none() {
             let single = headers.iter().map(|(n, v)| (n.as_str().as_bytes(), v.as_bytes()));
-            return encode_with(&head, single.filter(|(name, _)| is_passed(name)), variables, out);
+            let passed = single.filter(|(name, _)| is_passed(name)).chain(own);
+            return encode_with(&head, passed, variables, out);
         }
         let all = self.joined_headers();
-        encode_with(&head, all.iter().map(|(name, value)| (*name, &value[..])), variables, out)
+        let all = all.iter().map(|(name, value)| (*name, &value[..])).chain(own);
+        encode_with(&head, all, variables, out)
     }
 
     /// The trace by the names that environment variables have for it: as [`Self::encode`]'s headers say it, but nobody's who is
     /// not believed.
     pub(super) fn trace_variables(&self) -> [Option<Variable<'_>>; 2] {
-        if !self.context.has_trace {
-            return [None, None];
-        }
-        let variable = |name: &'static [u8], header| {
-            joined(&self.parts.headers, &header).map(|value| (name, value))
+        let Some(trace) = self.context.trace else { return [None, None] };
+        let came = |name: &'static [u8], header: &HeaderName| {
+            let value = if trace.came() { joined(&self.parts.headers, header) } else { None };
+            value.map(|value| (name, value))
         };
-        [variable(b"TRACEPARENT", TRACEPARENT), variable(b"TRACESTATE", TRACESTATE)]
+        let own = self
+            .context
+            .traceparent
+            .map(|text| (b"TRACEPARENT" as &[u8], Cow::Borrowed(text.value())));
+        [own.or_else(|| came(b"TRACEPARENT", &TRACEPARENT)), came(b"TRACESTATE", &TRACESTATE)]
     }
 
     fn joined_headers(&self) -> Vec<(&[u8], Cow<'_, [u8]>)> {

@@ -16,7 +16,7 @@ fn next(outlet: &Outlet) -> Numbers {
         outlet
             .take(Duration::from_millis(10), |batch| {
                 assert_eq!(batch.len(), 1, "each is added up once");
-                found = batch.iter().next().map(|one| one.numbers);
+                found = batch.whole().next().map(|one| one.numbers);
             })
             .expect("the front runs");
         found.is_some()
