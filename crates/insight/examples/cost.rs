@@ -1,7 +1,7 @@
 //! What the thread that adds up costs: batches in, ns for each request out
 //! (`cargo run --release -p samovar-insight --example cost`).
 
-use samovar_insight::{Aggregate, Batch, Finished, Limits, Model, Numbers};
+use samovar_insight::{Aggregate, Batch, Finished, Limits, Marks, Model, Numbers};
 use std::time::Instant;
 
 const ROUNDS: u32 = 5;
@@ -26,7 +26,7 @@ fn main() {
         let finished = Finished { numbers, method: "GET", path: "/", ..Finished::default() };
         let finished = Finished { script: "/index.php", id, ..finished };
         batches[0].put(&finished);
-        batches[1].pack(&finished, SLOW_NS);
+        batches[1].pack(&finished, Marks::default());
     }
     for (how, batch) in ["whole", "packed"].iter().zip(&batches) {
         let mut figures = Aggregate::new(Limits { routes_max: 1_000, slow_ns: SLOW_NS });

@@ -64,8 +64,8 @@ pub struct Aggregate {
 struct Packed {
     counting: Counting,
     sums: Sums,
-    /// Ids' tags that the witness looks for.
-    tags: Vec<u32>,
+    /// Of ids that the witness looks for.
+    marks: Vec<u64>,
     by_worker: Vec<(u32, u64)>,
 }
 
@@ -125,10 +125,10 @@ impl Aggregate {
     /// As [`Aggregate::take`]; each that is not packed is shown to `tell` when it is added.
     pub fn take_and(&mut self, batch: &Batch, now: u64, mut tell: impl FnMut(&Seen)) {
         let mut packed = std::mem::take(&mut self.packed);
-        packed.tags.clear();
+        packed.marks.clear();
         if let Some(witness) = &self.witness {
-            witness.looks_for(&mut packed.tags);
-            packed.tags.sort_unstable();
+            witness.looks_for(&mut packed.marks);
+            packed.marks.sort_unstable();
         }
         batch.alike().for_each(|alike| self.take_alike(&alike, &mut packed, now));
         self.packed = packed;
@@ -152,7 +152,7 @@ impl Aggregate {
     }
 
     fn take_alike(&mut self, alike: &Alike, packed: &mut Packed, now: u64) {
-        let Packed { counting, sums, tags, by_worker } = packed;
+        let Packed { counting, sums, marks, by_worker } = packed;
         let common = alike.common();
         let mut name = std::mem::take(&mut self.name);
         let route = route_of(&common, &mut name);
@@ -160,10 +160,7 @@ impl Aggregate {
         let route = of_pool.as_deref().unwrap_or(route);
         if let Some(witness) = &self.witness {
             alike.by_worker(by_worker);
-            for id in alike.tagged(tags) {
-                // Its scene is for who looks at slow ones.
-                let _ = witness.saw(id, route);
-            }
+            alike.marked(marks).for_each(|mark| witness.saw(mark, route));
             witness.counted(&common, by_worker, route);
         }
         alike.sums(counting, sums);

@@ -7,7 +7,10 @@
 use crate::finished::{End, Finished, Model, Numbers};
 use crate::histogram::{Counted, Counting};
 use crate::series::{HEAT_ROWS, heat_row};
+use foldhash::quality::RandomState;
+use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
+use std::sync::LazyLock;
 
 /// Rows of a batch at which it is handed on.
 pub(crate) const BATCH_ROWS_MAX: usize = 256;
@@ -16,6 +19,9 @@ pub(crate) const BATCH_ROWS_MAX: usize = 256;
 pub(crate) const BATCH_BYTES_MAX: usize = 64 * 1024;
 /// What is kept of a path, a script's name, an id.
 pub(crate) const TEXT_BYTES_MAX: usize = 1024;
+/// A process's own, so that nobody can choose texts that share a mark.
+static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::default);
+
 /// Kinds that a request is compared with before it is one of its own: the latest.
 const KINDS_COMPARED_MAX: usize = 8;
 /// Statuses from which on a request's details are kept.
@@ -46,9 +52,38 @@ struct Row {
     report: Part,
 }
 
+/// A number for texts: who has the same texts has the same number, and nobody else but for one in 2⁶⁴. Made while they are at
+/// hand, so that nobody needs to fetch and compare them later.
+#[must_use]
+pub fn mark(before: u64, texts: &[&[u8]]) -> u64 {
+    let mut hasher = KEY.build_hasher();
+    hasher.write_u64(before);
+    for text in texts {
+        hasher.write_usize(text.len());
+        hasher.write(text);
+    }
+    hasher.finish()
+}
+
+/// The mark of a request's id.
+#[must_use]
+pub fn id_mark(id: &[u8]) -> u64 {
+    mark(0, &[id])
+}
+
+/// What is known of a request by numbers alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Marks {
+    /// Of method, path, script and pool together.
+    pub texts: u64,
+    /// Of the id: [`id_mark`].
+    pub id: u64,
+}
+
 /// What packed requests have in common.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
+    mark: u64,
     method: Part,
     path: Part,
     script: Part,
@@ -77,11 +112,8 @@ struct Packed {
     peak_bytes: u32,
     bytes_in: u32,
     bytes_out: u32,
+    id_mark: u64,
     worker: u32,
-    /// Its id among the texts, and what the id ends with.
-    id_begin: u32,
-    id_tag: u32,
-    id_bytes: u16,
     switches_voluntary: u16,
     switches_involuntary: u16,
     /// The next of its kind.
@@ -110,22 +142,13 @@ impl Packed {
             peak_bytes: short(n.peak_bytes)?,
             bytes_in: short(n.bytes_in)?,
             bytes_out: short(n.bytes_out)?,
+            id_mark: 0,
             worker: n.worker,
-            id_begin: 0,
-            id_tag: 0,
-            id_bytes: 0,
             switches_voluntary: u16::try_from(n.switches_voluntary).ok()?,
             switches_involuntary: u16::try_from(n.switches_involuntary).ok()?,
             next: 0,
         })
     }
-}
-
-/// What an id ends with, for who looks for few among many: ids that are the same have the same.
-#[must_use]
-pub fn id_tag(id: &str) -> u32 {
-    let end = id.as_bytes().last_chunk::<4>().copied().unwrap_or_default();
-    u32::from_le_bytes(end)
 }
 
 /// Requests in a row, their texts in one buffer, what workers said of them in another.
@@ -155,57 +178,52 @@ impl Batch {
         self.rows.push(row);
     }
 
-    /// Adds a request, packed if it took less than `whole_from_ns` and has nothing to tell that others of its kind have not.
-    pub fn pack(&mut self, finished: &Finished, whole_from_ns: u64) {
-        let is_plain = finished.report.is_empty() && finished.numbers.wall_ns < whole_from_ns;
-        match Packed::of(&finished.numbers).filter(|_| is_plain) {
-            Some(packed) => self.put_packed(finished, packed),
-            None => self.put(finished),
-        }
+    /// Adds a request, packed, if there is one of its kind already; says whether. It must have nothing to tell but its numbers.
+    pub(crate) fn pack_beside(&mut self, numbers: &Numbers, marks: Marks) -> bool {
+        let Some(kind) = self.kind_of(numbers, marks.texts) else { return false };
+        let Some(packed) = Packed::of(numbers) else { return false };
+        self.put_packed(kind, packed, marks.id);
+        true
     }
 
-    fn put_packed(&mut self, finished: &Finished, packed: Packed) {
+    /// Adds a request, packed if its numbers allow it. It must have nothing to tell but its numbers.
+    pub fn pack(&mut self, finished: &Finished, marks: Marks) {
+        let Some(packed) = Packed::of(&finished.numbers) else { return self.put(finished) };
+        let known = self.kind_of(&finished.numbers, marks.texts);
+        let kind = known.unwrap_or_else(|| self.begin_kind(finished, marks.texts));
+        self.put_packed(kind, packed, marks.id);
+    }
+
+    fn put_packed(&mut self, kind: usize, packed: Packed, id_mark: u64) {
         let at = self.packed.len() as u16;
-        let kind = match self.kind_of(finished) {
-            Some(known) => known,
-            None => self.begin_kind(finished, at),
-        };
-        self.latest = kind;
         let of = &mut self.kinds[kind];
-        if of.requests > 0 {
+        if of.requests == 0 {
+            of.first = at;
+        } else {
             self.packed[usize::from(of.last)].next = at;
         }
         of.last = at;
         of.requests += 1;
-        let id = self.text(finished.id);
-        let id_bytes = (id.end - id.begin) as u16;
-        let id_tag = id_tag(&self.texts[id.range()]);
-        self.packed.push(Packed { id_begin: id.begin, id_tag, id_bytes, ..packed });
+        self.latest = kind;
+        self.packed.push(Packed { id_mark, ..packed });
     }
 
-    fn kind_of(&self, finished: &Finished) -> Option<usize> {
-        if self.kinds.get(self.latest).is_some_and(|kind| self.is_of(kind, finished)) {
+    fn kind_of(&self, n: &Numbers, mark: u64) -> Option<usize> {
+        let is = |kind: &Kind| {
+            (kind.mark, kind.generation, kind.status) == (mark, n.generation, n.status)
+                && (kind.model, kind.end, kind.is_https) == (n.model, n.end, n.is_https)
+        };
+        if self.kinds.get(self.latest).is_some_and(is) {
             return Some(self.latest);
         }
         let first = self.kinds.len().saturating_sub(KINDS_COMPARED_MAX);
-        let found = self.kinds[first..].iter().position(|kind| self.is_of(kind, finished));
-        found.map(|place| first + place)
+        self.kinds[first..].iter().position(is).map(|place| first + place)
     }
 
-    fn is_of(&self, kind: &Kind, finished: &Finished) -> bool {
-        let n = &finished.numbers;
-        let is = |part: Part, text| self.texts[part.range()] == *cut(text, TEXT_BYTES_MAX);
-        (kind.status, kind.model, kind.end) == (n.status, n.model, n.end)
-            && (kind.is_https, kind.generation) == (n.is_https, n.generation)
-            && is(kind.path, finished.path)
-            && is(kind.script, finished.script)
-            && is(kind.method, finished.method)
-            && is(kind.pool, finished.pool)
-    }
-
-    fn begin_kind(&mut self, finished: &Finished, first: u16) -> usize {
+    fn begin_kind(&mut self, finished: &Finished, mark: u64) -> usize {
         let n = &finished.numbers;
         let kind = Kind {
+            mark,
             method: self.text(finished.method),
             path: self.text(finished.path),
             script: self.text(finished.script),
@@ -215,8 +233,8 @@ impl Batch {
             end: n.end,
             is_https: n.is_https,
             generation: n.generation,
-            first,
-            last: first,
+            first: 0,
+            last: 0,
             requests: 0,
         };
         self.kinds.push(kind);
@@ -312,14 +330,10 @@ impl<'a> Alike<'a> {
         }
     }
 
-    /// The ids that may be among those with these tags, which ascend.
-    pub(crate) fn tagged(&self, tags: &[u32]) -> impl Iterator<Item = &'a str> {
-        let texts = &self.batch.texts;
-        let rows = self.rows().filter(|row| tags.binary_search(&row.id_tag).is_ok());
-        rows.map(|row| {
-            let begin = row.id_begin as usize;
-            &texts[begin..begin + usize::from(row.id_bytes)]
-        })
+    /// The ids' marks that are among these, which ascend.
+    pub(crate) fn marked(&self, marks: &[u64]) -> impl Iterator<Item = u64> {
+        let all = self.rows().map(|row| row.id_mark);
+        all.filter(|mark| marks.binary_search(mark).is_ok())
     }
 
     /// How many there were of each worker, those of 0 left out; in `counts`, which is emptied before.
@@ -412,7 +426,7 @@ pub(crate) fn cut(text: &str, bytes_max: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{BATCH_BYTES_MAX, Batch, Finished, Numbers, TEXT_BYTES_MAX, id_tag};
+    use super::{BATCH_BYTES_MAX, Batch, Finished, Marks, Numbers, TEXT_BYTES_MAX, id_mark, mark};
 
     #[test]
     fn what_is_put_comes_out_again() {
@@ -453,6 +467,10 @@ mod tests {
         assert_eq!(batch.len(), BATCH_BYTES_MAX / (2 * TEXT_BYTES_MAX));
     }
 
+    fn marks(finished: &Finished) -> Marks {
+        Marks { texts: mark(0, &[finished.path.as_bytes()]), id: id_mark(finished.id.as_bytes()) }
+    }
+
     #[test]
     fn alike_requests_share_their_texts() {
         let mut batch = Batch::default();
@@ -460,29 +478,32 @@ mod tests {
             let (id, path) = (format!("request-{n}"), ["/a", "/b", "/a"][n % 3]);
             let numbers = Numbers { worker: 7 + n as u32 % 2, wall_ns: 10, ..Numbers::default() };
             let one = Finished { numbers, path, id: &id, ..Finished::default() };
-            batch.pack(&one, 11);
-            // Too slow, with something to say, failed, traced, run again, or too large.
-            for whole in [
-                Finished { numbers: Numbers { wall_ns: 11, ..numbers }, ..one },
-                Finished { report: b"r", ..one },
-                Finished { numbers: Numbers { status: 500, ..numbers }, ..one },
-                Finished { numbers: Numbers { is_sampled: true, ..numbers }, ..one },
-                Finished { numbers: Numbers { retries: 1, ..numbers }, ..one },
-                Finished { numbers: Numbers { bytes_out: 1 << 32, ..numbers }, ..one },
+            let is_known = batch.pack_beside(&numbers, marks(&one));
+            assert_eq!(is_known, n > 1, "{n}");
+            if !is_known {
+                batch.pack(&one, marks(&one));
+            }
+            // Failed, traced, run again, or too large.
+            for numbers in [
+                Numbers { status: 500, ..numbers },
+                Numbers { is_sampled: true, ..numbers },
+                Numbers { retries: 1, ..numbers },
+                Numbers { bytes_out: 1 << 32, ..numbers },
             ] {
-                batch.pack(&whole, 11);
+                assert!(!batch.pack_beside(&numbers, marks(&one)));
+                batch.pack(&Finished { numbers, ..one }, marks(&one));
             }
         }
         let kinds: Vec<_> = batch.alike().map(|a| (a.common().path, a.rows().count())).collect();
         assert_eq!(kinds, [("/a", 4), ("/b", 2)]);
-        assert_eq!((batch.whole().count(), batch.len()), (36, 42));
+        assert_eq!((batch.whole().count(), batch.len()), (24, 30));
         let mut counts = Vec::new();
         batch.alike().next().unwrap().by_worker(&mut counts);
         assert_eq!(counts, [(7, 2), (8, 2)]);
-        let tags = [id_tag("request-3"), id_tag("request-4")];
-        let kinds: Vec<_> = batch.alike().collect();
-        let tagged: Vec<_> = kinds.iter().flat_map(|alike| alike.tagged(&tags)).collect();
-        assert_eq!(tagged, ["request-3", "request-4"]);
+        let mut wanted = ["request-3", "request-4", "request-9"].map(|id| id_mark(id.as_bytes()));
+        wanted.sort_unstable();
+        let found: Vec<_> = batch.alike().map(|a| a.marked(&wanted).count()).collect();
+        assert_eq!(found, [1, 1]);
     }
 
     #[test]
@@ -490,11 +511,19 @@ mod tests {
         let mut batch = Batch::default();
         while !batch.is_full() {
             let path = format!("/{}", batch.len() % 20);
-            batch.pack(&Finished { path: &path, ..Finished::default() }, 1);
+            let one = Finished { path: &path, ..Finished::default() };
+            batch.pack(&one, marks(&one));
         }
         let requests: usize = batch.alike().map(|alike| alike.rows().count()).sum();
         assert_eq!((requests, batch.whole().count()), (batch.len(), 0));
         batch.clear();
         assert!(batch.is_empty() && batch.alike().next().is_none());
+    }
+
+    #[test]
+    fn where_one_text_ends_makes_another_mark() {
+        assert_ne!(mark(0, &[b"a", b"bc"]), mark(0, &[b"ab", b"c"]));
+        assert_ne!(mark(1, &[b"a"]), mark(2, &[b"a"]));
+        assert_eq!(mark(1, &[b"a"]), mark(1, &[b"a"]));
     }
 }

@@ -3,8 +3,8 @@
 //! The front's thread appends to a batch of its own and hands it on when it is full or when a sweep comes by. It never
 //! waits: if the thread is behind by [`BATCHES_MAX`], a batch is lost, and counted.
 
-use crate::batch::Batch;
-use crate::finished::Finished;
+use crate::batch::{Batch, Marks};
+use crate::finished::{Finished, Numbers};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::time::Duration;
 
 /// How long a thread that has caught up with a busy front lets batches come together: a fraction of what there is room for.
-const PAUSE: Duration = Duration::from_millis(20);
+const PAUSE: Duration = Duration::from_millis(4);
 /// Batches between the two.
 const BATCHES_MAX: usize = 64;
 
@@ -66,9 +66,33 @@ impl Intake {
         Intake { batch, full, empty, lost, whole_from, whole_from_ns: 0 }
     }
 
+    /// Takes a finished request of which there is nothing to tell but its numbers and texts, if others of its kind have just
+    /// been there; says whether. If not, it is for [`Intake::put_marked`].
+    #[must_use]
+    pub fn pack(&mut self, numbers: &Numbers, marks: Marks) -> bool {
+        let is_packed =
+            numbers.wall_ns < self.whole_from_ns && self.batch.pack_beside(numbers, marks);
+        if is_packed && self.batch.is_full() {
+            self.flush();
+        }
+        is_packed
+    }
+
     /// Takes a finished request.
+    pub fn put_marked(&mut self, finished: &Finished, marks: Marks) {
+        if finished.numbers.wall_ns < self.whole_from_ns && finished.report.is_empty() {
+            self.batch.pack(finished, marks);
+        } else {
+            self.batch.put(finished);
+        }
+        if self.batch.is_full() {
+            self.flush();
+        }
+    }
+
+    /// Takes a finished request, whole.
     pub fn put(&mut self, finished: &Finished) {
-        self.batch.pack(finished, self.whole_from_ns);
+        self.batch.put(finished);
         if self.batch.is_full() {
             self.flush();
         }

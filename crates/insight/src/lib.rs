@@ -54,7 +54,7 @@ pub mod store;
 mod turn;
 
 pub use aggregate::{Aggregate, Limits, route_by_path};
-pub use batch::{Batch, id_tag};
+pub use batch::{Batch, Marks, id_mark, mark};
 pub use capped::OTHER;
 pub use finished::{End, Finished, Model, Numbers};
 pub use fold::fold;

@@ -30,15 +30,14 @@ pub trait Witness: std::fmt::Debug + Send + Sync {
     /// A request has ended; what its worker was at when it became slow. Called for each: it must not wait.
     fn ended(&self, finished: &Finished, route: &str) -> Option<Scene>;
 
-    /// The tags (`id_tag`) of ids that it has seen running: who else has ended need not be named to it.
-    fn looks_for(&self, tags: &mut Vec<u32>) {
-        let _ = tags;
+    /// The marks ([`crate::id_mark`]) of ids that it has seen running: who else has ended need not be named to it.
+    fn looks_for(&self, marks: &mut Vec<u64>) {
+        let _ = marks;
     }
 
-    /// One that it may have seen has ended; it is among those of [`Witness::counted`].
-    fn saw(&self, id: &str, route: &str) -> Option<Scene> {
-        let _ = (id, route);
-        None
+    /// One that it has seen, by the mark of its id, has ended; it is among those of [`Witness::counted`].
+    fn saw(&self, mark: u64, route: &str) {
+        let _ = (mark, route);
     }
 
     /// Requests have ended: (worker, how many), those without a worker left out. Called for many at once.

@@ -8,7 +8,7 @@ use crate::question::{Answer, Sources};
 use crate::running::{Minute, Running};
 use crate::sample::Sample;
 use crate::store::{Store, StoreError, StoreLimits};
-use samovar_insight::{Finished, Scene, Turn, Witness, id_tag};
+use samovar_insight::{Finished, Scene, Turn, Witness, id_mark};
 use samovar_wire::ProfileQuestion;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -177,12 +177,17 @@ impl Witness for Profiles {
         lock(&self.running).ended(finished, route)
     }
 
-    fn looks_for(&self, tags: &mut Vec<u32>) {
-        tags.extend(lock(&self.running).open_ids().map(id_tag));
+    fn looks_for(&self, marks: &mut Vec<u64>) {
+        marks.extend(lock(&self.running).open_ids().map(|id| id_mark(id.as_bytes())));
     }
 
-    fn saw(&self, id: &str, route: &str) -> Option<Scene> {
-        lock(&self.running).saw(id, route)
+    fn saw(&self, mark: u64, route: &str) {
+        let mut running = lock(&self.running);
+        let id = running.open_ids().find(|id| id_mark(id.as_bytes()) == mark).map(str::to_owned);
+        if let Some(id) = id {
+            // Its scene is for who looks at slow ones, and those are told whole.
+            let _ = running.saw(&id, route);
+        }
     }
 
     fn counted(&self, common: &Finished, by_worker: &[(u32, u64)], route: &str) {

@@ -186,8 +186,8 @@ impl Recorder {
         let started = Instant::now();
         let at = self.wall_clock.at(started);
         let mut line = self.spare.borrow_mut().pop().unwrap_or_default();
-        line.begin(started, at, parts, id, client);
         line.pool = self.pool.get().cloned();
+        line.begin(started, at, parts, id, client);
         if self.log.0.is_some() {
             line.note_for_log(parts, client);
         }

@@ -77,8 +77,7 @@ impl RequestLogEntry {
     /// Notes which script answers.
     pub(crate) fn runs(&mut self, script: &[u8]) {
         if let Some(line) = &mut self.line {
-            line.script.clear();
-            line.script.extend_from_slice(script);
+            line.runs(script);
         }
     }
 

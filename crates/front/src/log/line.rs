@@ -7,7 +7,7 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, Version, header};
 use samovar_config::AccessLogFormat;
-use samovar_insight::{End, Finished, Intake, Model, Numbers};
+use samovar_insight::{End, Finished, Intake, Marks, Model, Numbers, id_mark, mark};
 use samovar_ring::{Account, Ending};
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -40,22 +40,25 @@ pub(super) struct LogLine {
     /// As it came. A copy, as the id is: to share the head's buffer would keep it from who reads the next head.
     target: Vec<u8>,
     id: Vec<u8>,
+    /// Of method, path and pool, and of the script with them; and of the id.
+    head_mark: u64,
+    marks: Marks,
     trace: Option<Trace>,
     is_https: bool,
     pub(super) bytes: u64,
     pub(super) attempts: u32,
     pub(super) account: Option<Account>,
     /// `SCRIPT_NAME` of the script that answers; empty without one.
-    pub(super) script: Vec<u8>,
+    script: Vec<u8>,
     /// Who runs it in a worker's place; empty: nobody.
     pub(super) upstream: String,
     /// Whose workers it is for, where there are several pools.
     pub(super) pool: Option<Rc<str>>,
     body_bytes: u64,
-    logged: Option<Logged>,
+    logged: Option<Box<Logged>>,
 }
 
-/// What only the access log wants to know.
+/// What only the access log wants to know: out of the way of those that are only added up.
 #[derive(Debug)]
 struct Logged {
     version: Version,
@@ -73,6 +76,8 @@ impl Default for LogLine {
             method: Method::GET,
             target: Vec::new(),
             id: Vec::new(),
+            head_mark: 0,
+            marks: Marks::default(),
             trace: None,
             is_https: false,
             bytes: 0,
@@ -110,6 +115,10 @@ impl LogLine {
             },
         );
         put(&mut self.id, id.as_bytes());
+        let pool = self.pool.as_deref().unwrap_or_default();
+        let texts = [self.method.as_str().as_bytes(), path_of(&self.target), pool.as_bytes()];
+        self.head_mark = mark(0, &texts);
+        self.marks = Marks { texts: self.head_mark, id: id_mark(&self.id) };
         (self.trace, self.body_bytes) = (client.trace, client.body_bytes);
         self.is_https = client.is_https;
         (self.bytes, self.attempts, self.account) = (0, 1, None);
@@ -117,14 +126,20 @@ impl LogLine {
         self.upstream.clear();
     }
 
+    /// Notes which script answers.
+    pub(super) fn runs(&mut self, script: &[u8]) {
+        put(&mut self.script, script);
+        self.marks.texts = mark(self.head_mark, &[script]);
+    }
+
     /// Notes what the access log has beyond that.
     pub(super) fn note_for_log(&mut self, parts: &Parts, client: Client<'_>) {
-        self.logged = Some(Logged {
+        self.logged = Some(Box::new(Logged {
             version: parts.version,
             referer: parts.headers.get(header::REFERER).cloned(),
             user_agent: parts.headers.get(header::USER_AGENT).cloned(),
             remote: client.claimed.map_or_else(|| client.peer.to_owned(), |a| a.to_string()),
-        });
+        }));
     }
 
     /// The client has its last byte, or has gone.
@@ -150,7 +165,6 @@ impl LogLine {
             (End::Answered, Ending::Exit) => End::Exit,
             (end, _) => end,
         };
-        let path = self.target.split(|b| *b == b'?').next().unwrap_or_default();
         let model = match usage.model {
             _ if usage.worker.pid == 0 => Model::None,
             samovar_ring::Model::Script => Model::Script,
@@ -185,15 +199,20 @@ impl LogLine {
             parent_span_id: trace.parent,
             is_sampled: trace.is_sampled(),
         };
-        intake.put(&Finished {
+        let report: &[u8] = self.account.as_ref().map_or(&[], |account| &account.report);
+        if report.is_empty() && intake.pack(&numbers, self.marks) {
+            return;
+        }
+        let finished = Finished {
             numbers,
             method: self.method.as_str(),
-            path: &String::from_utf8_lossy(path),
+            path: &String::from_utf8_lossy(path_of(&self.target)),
             script: &String::from_utf8_lossy(&self.script),
             id: std::str::from_utf8(&self.id).unwrap_or_default(),
             pool: self.pool.as_deref().unwrap_or_default(),
-            report: self.account.as_ref().map_or(&[], |account| &account.report),
-        });
+            report,
+        };
+        intake.put_marked(&finished, self.marks);
     }
 
     pub(super) fn text(&self, format: AccessLogFormat, status: u16, is_aborted: bool) -> String {
@@ -286,6 +305,11 @@ impl LogLine {
         }
         write!(out, "\",\"attempts\":{},\"aborted\":{is_aborted}}}", self.attempts)
     }
+}
+
+/// A target without its query.
+fn path_of(target: &[u8]) -> &[u8] {
+    target.split(|b| *b == b'?').next().unwrap_or_default()
 }
 
 /// Replaces a text, in the room that it has.
