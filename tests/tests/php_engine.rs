@@ -206,3 +206,43 @@ fn the_engines_recipe_knows_what_the_worker_replaces() {
     let relocations = String::from_utf8_lossy(&relocations.expect("binutils").stdout).into_owned();
     assert!(!relocations.contains("_COPY"), "the worker has copies of libphp's variables");
 }
+
+#[test]
+fn whoever_turns_the_jit_on_is_told() {
+    let folder = folder();
+    let own = folder.path().join("99-own.ini");
+    std::fs::write(&own, "opcache.jit = 1255\nopcache.jit_buffer_size = 16M\n").expect("our own");
+    let (own, room) = (text(&own), "opcache.jit_buffer_size=16M");
+    let scanned = format!(":{}", folder.path().display());
+    for (flags, scanned, mode) in [
+        (&[][..], None, None),
+        (&["-d", "opcache.jit=tracing"], None, None),
+        (&["-d", room, "-d", "opcache.jit=off"], None, None),
+        (&["-d", room, "-d", "opcache.jit=tracing"], None, Some("tracing")),
+        // Debian's file for opcache is read after this one, and says `off`.
+        (&["--php-ini", &own], None, None),
+        (&[], Some(&scanned), Some("1255")),
+        (&["-d", "opcache.jit=disable"], Some(&scanned), None),
+        (&["-d", "opcache.enable=0"], Some(&scanned), None),
+    ] {
+        let scanned = scanned.map_or("", |folder| folder);
+        let mut command = Command::new(binary());
+        command.arg("check").arg(workspace().join("examples/hello/public")).args(flags);
+        command.args(["--listen", "127.0.0.1:0", "--allow-root"]).env("PHP_INI_SCAN_DIR", scanned);
+        if scanned.is_empty() {
+            command.env_remove("PHP_INI_SCAN_DIR");
+        }
+        let checked = words(&command.output().expect("the binary runs"));
+        let mut server = Server::script(PAGE).workers(1);
+        if !scanned.is_empty() {
+            server = server.env("PHP_INI_SCAN_DIR", scanned);
+        }
+        let server = flags.iter().fold(server, |server, flag| server.args([*flag])).start();
+        assert_eq!(server.get("/").status, 200);
+        for said in [checked, server.log()] {
+            let found = said.split_once("(`opcache.jit=").map(|(_, rest)| rest);
+            let found = found.and_then(|rest| rest.split_once('`')).map(|(mode, _)| mode);
+            assert_eq!(found, mode, "{flags:?} {scanned}: {said}");
+        }
+    }
+}

@@ -25,6 +25,7 @@ mod encoding;
 mod engine;
 mod event;
 mod exit;
+mod jit;
 mod options;
 mod order;
 mod socket;
@@ -38,6 +39,7 @@ pub use event::{
     LoadsNote,
 };
 pub use exit::EXIT_REPLACE;
+pub use jit::{JIT_FLAG, JitQuestion, jit_warning};
 pub use options::{Boots, NoStart, START_BYTES_MAX, START_FLAG, Start, WorkerOptions};
 pub use order::{ConsoleOrder, ImageOrder, Order, Role, WorkerId};
 pub use socket::{

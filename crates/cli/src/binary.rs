@@ -2,6 +2,7 @@
 
 use anyhow::{Result, anyhow, bail};
 use samovar_config::{PhpBinary, Settings};
+use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -28,8 +29,8 @@ pub(crate) fn recognise(settings: &Settings, program: &Path) -> Result<()> {
 /// The PHP version that a worker binary was built for.
 pub(crate) fn version(program: &Path) -> Result<String> {
     let what = || format!("cannot use `{}` as worker", program.display());
-    let said =
-        ask(program, "--version", None, HINT).map_err(|error| anyhow!("{}: {error}", what()))?;
+    let said = ask(program, &["--version".into()], None, HINT)
+        .map_err(|error| anyhow!("{}: {error}", what()))?;
     let Some((own, php)) = parse(&said) else {
         let first = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
         bail!(
@@ -55,15 +56,15 @@ fn parse(said: &str) -> Option<(&str, &str)> {
     rest.strip_suffix(')')?.split_once(" (PHP ")
 }
 
-/// What it prints, asked with that flag and with a variable of the environment beside the server's own.
+/// What it prints, asked with those words and with a variable of the environment beside the server's own.
 pub(crate) fn ask(
     program: &Path,
-    flag: &str,
+    words: &[OsString],
     variable: Option<&(String, Option<String>)>,
     hint: &str,
 ) -> Result<String> {
     let mut command = Command::new(program);
-    command.arg(flag).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if let Some((name, Some(value))) = variable {
         command.env(name, value);
     }
@@ -81,7 +82,7 @@ pub(crate) fn ask(
             None => std::thread::sleep(LOOK),
         }
     };
-    let said = words(&mut child);
+    let said = output(&mut child);
     if !status.success() {
         let code =
             status.code().map_or("was killed".to_owned(), |c| format!("exited with status {c}"));
@@ -92,7 +93,7 @@ pub(crate) fn ask(
 }
 
 /// What it has written, as far as it fits. Its children may hold the pipes, so the end is not waited for.
-fn words(child: &mut Child) -> String {
+fn output(child: &mut Child) -> String {
     let mut text = Vec::new();
     if let Some(out) = &child.stdout {
         read_what_is_there(out, &mut text);

@@ -67,7 +67,7 @@ pub(crate) fn recognise(settings: &Settings, program: &Path) -> Result<()> {
 
 fn ask(program: &Path, engine: Option<&Path>) -> Result<String> {
     let environment = environment(engine);
-    binary::ask(program, ENGINE_FLAG, environment.as_ref(), HINT)
+    binary::ask(program, &[ENGINE_FLAG.into()], environment.as_ref(), HINT)
 }
 
 /// `object '/x' from LD_PRELOAD cannot be preloaded (file too short)`, of what the dynamic linker said.

@@ -10,7 +10,7 @@ const BATCH: u64 = 256;
 const SLOW_NS: u64 = 1_000_000_000;
 
 fn main() {
-    let mut batches = [Batch::default(), Batch::default()];
+    let mut batches = [Batch::default(), Batch::default(), Batch::default(), Batch::default()];
     for n in 0..BATCH {
         let numbers = Numbers {
             status: 200,
@@ -27,8 +27,13 @@ fn main() {
         let finished = Finished { script: "/index.php", id, ..finished };
         batches[0].put(&finished);
         batches[1].pack(&finished, Marks::default());
+        let path = format!("/users/{n}/page");
+        let other = Finished { path: &path, ..finished };
+        batches[2].put(&other);
+        batches[3].pack(&other, Marks { texts: n, id: 0 });
     }
-    for (how, batch) in ["whole", "packed"].iter().zip(&batches) {
+    let ways = ["whole", "packed", "whole, a path each", "packed, a path each"];
+    for (how, batch) in ways.iter().zip(&batches) {
         let mut figures = Aggregate::new(Limits { routes_max: 1_000, slow_ns: SLOW_NS });
         for round in 1..=ROUNDS {
             let begin = Instant::now();

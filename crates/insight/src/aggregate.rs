@@ -26,6 +26,9 @@ const KEPT_OF_MINUTE_MAX: usize = 100;
 /// Minutes that are kept one by one: a day.
 const MINUTES_MAX: usize = 24 * 60;
 
+/// Requests of one kind from which on it is cheaper to add them up first.
+const ALIKE_MIN: usize = 4;
+
 /// The part of all routes that other machines may bring: the rest is this server's own.
 const ELSEWHERE_PART: usize = 2;
 
@@ -163,11 +166,17 @@ impl Aggregate {
             alike.marked(marks).for_each(|mark| witness.saw(mark, route));
             witness.counted(&common, by_worker, route);
         }
-        alike.sums(counting, sums);
-        place(&mut self.routes, route, sums.requests).count_all(sums);
-        self.by_model[common.numbers.model as usize].add_sums(sums);
-        self.seconds.at(now).add_sums(sums);
-        self.minutes.at(now).add_sums(sums);
+        if alike.len() < ALIKE_MIN {
+            for finished in alike.each() {
+                self.add(&Seen { finished: &finished, route, entries: &[], now, scene: None });
+            }
+        } else {
+            alike.sums(counting, sums);
+            place(&mut self.routes, route, sums.requests).count_all(sums);
+            self.by_model[common.numbers.model as usize].add_sums(sums);
+            self.seconds.at(now).add_sums(sums);
+            self.minutes.at(now).add_sums(sums);
+        }
         self.name = name;
     }
 

@@ -19,7 +19,7 @@ pub(crate) const BATCH_ROWS_MAX: usize = 256;
 pub(crate) const BATCH_BYTES_MAX: usize = 64 * 1024;
 /// What is kept of a path, a script's name, an id.
 pub(crate) const TEXT_BYTES_MAX: usize = 1024;
-/// A process's own, so that nobody can choose texts that share a mark.
+/// A process's own: which texts would share a mark cannot be known beforehand.
 static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
 /// Kinds that a request is compared with before it is one of its own: the latest.
@@ -350,6 +350,35 @@ impl<'a> Alike<'a> {
                 None => counts.push((row.worker, 1)),
             }
         }
+    }
+
+    /// How many they are.
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.kind.requests)
+    }
+
+    /// Each of them with its own numbers; without its id, and without what is nobody's: who is packed has none of it.
+    pub(crate) fn each(&self) -> impl Iterator<Item = Finished<'a>> {
+        let common = self.common();
+        self.rows().map(move |row| {
+            let numbers = Numbers {
+                wall_ns: row.wall_ns.into(),
+                queue_ns: row.queue_ns.into(),
+                run_ns: row.run_ns.into(),
+                cpu_ns: row.cpu_ns.into(),
+                rollback_ns: row.rollback_ns.into(),
+                rollback_pages: row.rollback_pages,
+                faults_minor: row.faults_minor,
+                peak_bytes: row.peak_bytes.into(),
+                bytes_in: row.bytes_in.into(),
+                bytes_out: row.bytes_out.into(),
+                worker: row.worker,
+                switches_voluntary: row.switches_voluntary.into(),
+                switches_involuntary: row.switches_involuntary.into(),
+                ..common.numbers
+            };
+            Finished { numbers, ..common }
+        })
     }
 
     /// Their figures, added up.

@@ -190,6 +190,9 @@ impl Histogram {
     pub(crate) fn add_counted(&mut self, counted: &Counted) {
         self.sum_ns = self.sum_ns.saturating_add(counted.sum_ns);
         let all = counted.count() as usize;
+        if all == 0 {
+            return;
+        }
         if let Times::Few(few) = &mut self.times
             && few.len() + all <= FEW_MAX
         {

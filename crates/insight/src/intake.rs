@@ -6,9 +6,9 @@
 use crate::batch::{Batch, Marks};
 use crate::finished::{Finished, Numbers};
 use std::cell::Cell;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How long a thread that has caught up with a busy front lets batches come together: a fraction of what there is room for.
@@ -16,12 +16,23 @@ const PAUSE: Duration = Duration::from_millis(4);
 /// Batches between the two.
 const BATCHES_MAX: usize = 64;
 
+/// Batches that are kept for the next: as many as a busy front fills while the thread pauses. A batch whose requests have
+/// much to tell keeps up to 0.3 MB.
+const SPARE_MAX: usize = 16;
+
+/// Empty batches, for whichever end of the front needs one.
+type Spare = Arc<Mutex<Vec<Batch>>>;
+
+fn lock(spare: &Spare) -> MutexGuard<'_, Vec<Batch>> {
+    spare.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The front's end.
 #[derive(Debug)]
 pub struct Intake {
     batch: Batch,
     full: SyncSender<Batch>,
-    empty: Receiver<Batch>,
+    spare: Spare,
     lost: Arc<AtomicU64>,
     /// The wall time from which on requests are handed over whole, ns; and what it was when the batch was begun.
     whole_from: Arc<AtomicU64>,
@@ -32,7 +43,7 @@ pub struct Intake {
 #[derive(Debug)]
 pub struct Outlet {
     full: Receiver<Batch>,
-    empty: SyncSender<Batch>,
+    spare: Spare,
     lost: Arc<AtomicU64>,
     whole_from: Arc<AtomicU64>,
     /// The last batch was full.
@@ -43,27 +54,30 @@ pub struct Outlet {
 #[must_use]
 pub fn intake() -> (Intake, Outlet) {
     let (full, received) = sync_channel(BATCHES_MAX);
-    let (give_back, empty) = sync_channel(BATCHES_MAX);
-    let lost = Arc::new(AtomicU64::new(0));
-    let whole_from = Arc::new(AtomicU64::new(0));
+    let spare = Spare::default();
+    let (lost, whole_from) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let outlet = Outlet {
         full: received,
-        empty: give_back,
+        spare: Arc::clone(&spare),
         lost: Arc::clone(&lost),
         whole_from: Arc::clone(&whole_from),
         was_full: Cell::new(false),
     };
-    (Intake { batch: Batch::default(), full, empty, lost, whole_from, whole_from_ns: 0 }, outlet)
+    (Intake { batch: Batch::default(), full, spare, lost, whole_from, whole_from_ns: 0 }, outlet)
 }
 
 impl Intake {
-    /// The end of another thread of the front, into the same channel. The batches that come back are for the first one.
+    /// The end of another thread of the front, into the same channel.
     #[must_use]
     pub fn beside(&self) -> Intake {
-        let (_, empty) = sync_channel(1);
-        let (batch, full) = (Batch::default(), self.full.clone());
-        let (lost, whole_from) = (Arc::clone(&self.lost), Arc::clone(&self.whole_from));
-        Intake { batch, full, empty, lost, whole_from, whole_from_ns: 0 }
+        Intake {
+            batch: Batch::default(),
+            full: self.full.clone(),
+            spare: Arc::clone(&self.spare),
+            lost: Arc::clone(&self.lost),
+            whole_from: Arc::clone(&self.whole_from),
+            whole_from_ns: 0,
+        }
     }
 
     /// Takes a finished request of which there is nothing to tell but its numbers and texts, if others of its kind have just
@@ -104,7 +118,9 @@ impl Intake {
             return;
         }
         self.whole_from_ns = self.whole_from.load(Ordering::Relaxed);
-        let next = self.empty.try_recv().unwrap_or_default();
+        // Whoever has it may have lost the core meanwhile.
+        let spare = self.spare.try_lock().ok().and_then(|mut spare| spare.pop());
+        let next = spare.unwrap_or_default();
         let full = std::mem::replace(&mut self.batch, next);
         if let Err(TrySendError::Full(mut batch) | TrySendError::Disconnected(mut batch)) =
             self.full.try_send(full)
@@ -144,8 +160,11 @@ impl Outlet {
         each(&batch);
         let was_full = batch.is_full();
         batch.clear();
-        // The front takes a new one where none is given back.
-        let _ = self.empty.try_send(batch);
+        let mut spare = lock(&self.spare);
+        if spare.len() < SPARE_MAX {
+            spare.push(batch);
+        }
+        drop(spare);
         self.was_full.set(was_full);
         Ok(true)
     }
@@ -169,7 +188,7 @@ pub struct Ended;
 
 #[cfg(test)]
 mod tests {
-    use super::{BATCHES_MAX, Ended, intake};
+    use super::{BATCHES_MAX, Ended, intake, lock};
     use crate::batch::BATCH_ROWS_MAX;
     use crate::finished::Finished;
     use std::time::Duration;
@@ -188,6 +207,21 @@ mod tests {
         assert_eq!(ids, (0..10).map(|n| n.to_string()).collect::<Vec<_>>());
         drop(front);
         assert_eq!(thread.take(Duration::ZERO, |_| ()), Err(Ended));
+    }
+
+    #[test]
+    fn each_end_of_the_front_has_batches_again() {
+        let (mut front, thread) = intake();
+        let mut other = front.beside();
+        for _ in 0..3 {
+            for end in [&mut front, &mut other] {
+                end.put(&Finished::default());
+                end.flush();
+                assert_eq!(thread.take(Duration::ZERO, |_| ()), Ok(true));
+            }
+        }
+        // Two were in use, and each flush took one that was there already, but for the first.
+        assert_eq!(lock(&thread.spare).len(), 1);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::question::{Answer, Sources};
 use crate::running::{Minute, Running};
 use crate::sample::Sample;
 use crate::store::{Store, StoreError, StoreLimits};
-use samovar_insight::{Finished, Scene, Turn, Witness, id_mark};
+use samovar_insight::{Finished, Scene, Turn, Witness};
 use samovar_wire::ProfileQuestion;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -178,16 +178,11 @@ impl Witness for Profiles {
     }
 
     fn looks_for(&self, marks: &mut Vec<u64>) {
-        marks.extend(lock(&self.running).open_ids().map(|id| id_mark(id.as_bytes())));
+        marks.extend(lock(&self.running).marks());
     }
 
     fn saw(&self, mark: u64, route: &str) {
-        let mut running = lock(&self.running);
-        let id = running.open_ids().find(|id| id_mark(id.as_bytes()) == mark).map(str::to_owned);
-        if let Some(id) = id {
-            // Its scene is for who looks at slow ones, and those are told whole.
-            let _ = running.saw(&id, route);
-        }
+        lock(&self.running).saw_marked(mark, route);
     }
 
     fn counted(&self, common: &Finished, by_worker: &[(u32, u64)], route: &str) {

@@ -6,7 +6,7 @@
 
 use crate::sample::Sample;
 use foldhash::quality::RandomState;
-use samovar_insight::{Finished, Model, OTHER, Scene, route_by_path};
+use samovar_insight::{Finished, Model, OTHER, Scene, id_mark, route_by_path};
 use samovar_spy::profile::Profile;
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -88,6 +88,8 @@ struct Open {
     route: String,
     seen_at: u64,
     scene: Option<Scene>,
+    /// Of its id.
+    mark: u64,
 }
 
 /// What has not been kept yet.
@@ -158,7 +160,8 @@ impl Running {
         }
         let mut row = Row { generation, model, ..Row::default() };
         sample.add_to(&mut row.profile);
-        let open = Open { row, route: route.to_owned(), seen_at: now, scene: None };
+        let mark = id_mark(id.as_bytes());
+        let open = Open { row, route: route.to_owned(), seen_at: now, scene: None, mark };
         self.open.insert(id.into(), open);
     }
 
@@ -179,7 +182,8 @@ impl Running {
             let mut name = String::new();
             let route = named(pool, route_by_path(script, path, &mut name)).into_owned();
             let (row, scene) = (Row::default(), Some(scene));
-            self.open.insert(id.into(), Open { row, route, seen_at: now, scene });
+            let mark = id_mark(id.as_bytes());
+            self.open.insert(id.into(), Open { row, route, seen_at: now, scene, mark });
         }
     }
 
@@ -201,9 +205,18 @@ impl Running {
         }
     }
 
-    /// The ids that were seen running.
-    pub(crate) fn open_ids(&self) -> impl Iterator<Item = &str> {
-        self.open.keys().map(|id| &**id)
+    /// The marks of the ids that were seen running.
+    pub(crate) fn marks(&self) -> impl Iterator<Item = u64> {
+        self.open.values().map(|open| open.mark)
+    }
+
+    /// One that was seen, by its mark, has ended.
+    pub(crate) fn saw_marked(&mut self, mark: u64, route: &str) {
+        let found = self.open.iter().find(|(_, open)| open.mark == mark);
+        if let Some(id) = found.map(|(id, _)| id.clone()) {
+            // Its scene is for who looks at slow ones, and those are told whole.
+            let _ = self.saw(&id, route);
+        }
     }
 
     /// One that may have been seen has ended.

@@ -22,6 +22,8 @@ int samovar_php_startup(const samovar_options *options);
 void samovar_php_shutdown(void);
 /* Whether an extension, or PHP itself, has an ini directive of that name. */
 bool samovar_has_directive(const char *name);
+/* How the JIT compiles (`opcache.jit`); NULL: it does not. */
+const char *samovar_jit(void);
 /* A place in libphp's code. */
 uintptr_t samovar_php_code(void);
 /* PHP_VERSION of the libphp that was loaded, and of the headers this was built with. */

@@ -115,6 +115,23 @@ bool samovar_has_directive(const char *name) {
     return zend_hash_str_exists(EG(ini_directives), name, strlen(name));
 }
 
+/* The JIT compiles where it has room and is not switched off; `off` can be switched on by a script
+ * (ext/opcache/jit/zend_jit.c, zend_jit_config()). */
+const char *samovar_jit(void) {
+    const char *off[] = {"", "0", "off", "no", "false", "disable"};
+    const char *mode = zend_ini_string("opcache.jit", sizeof "opcache.jit" - 1, 0);
+    const zend_long room = zend_ini_long("opcache.jit_buffer_size", sizeof "opcache.jit_buffer_size" - 1, 0);
+    if (!mode || room <= 0 || !zend_ini_long("opcache.enable", sizeof "opcache.enable" - 1, 0)) {
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof off / sizeof off[0]; i++) {
+        if (strcasecmp(mode, off[i]) == 0) {
+            return NULL;
+        }
+    }
+    return mode;
+}
+
 uintptr_t samovar_php_code(void) {
     return (uintptr_t)php_module_startup;
 }

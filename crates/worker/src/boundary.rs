@@ -29,6 +29,7 @@ unsafe extern "C" {
     fn samovar_php_startup(options: *const PhpOptions) -> c_int;
     fn samovar_php_shutdown();
     fn samovar_has_directive(name: *const c_char) -> bool;
+    fn samovar_jit() -> *const c_char;
     fn samovar_php_code() -> usize;
     fn samovar_php_version() -> *const c_char;
     fn samovar_php_built_for() -> *const c_char;
@@ -271,6 +272,14 @@ pub(crate) fn php_shutdown() {
 pub(crate) fn has_directive(name: &CStr) -> bool {
     // SAFETY: after `php_startup`; a string with an end.
     unsafe { samovar_has_directive(name.as_ptr()) }
+}
+
+/// How PHP's JIT compiles, if it does.
+pub(crate) fn jit() -> Option<String> {
+    // SAFETY: after `php_startup`; a directive's value, which stays until the next one is set, or nothing.
+    let mode = unsafe { samovar_jit().as_ref() }?;
+    // SAFETY: NUL-terminated.
+    Some(unsafe { CStr::from_ptr(mode) }.to_string_lossy().into_owned())
 }
 
 /// Version of the loaded libphp.

@@ -23,7 +23,23 @@ mod template;
 mod tracing;
 mod warmup;
 
+use php_options::PhpOptions;
+use samovar_channel::JitQuestion;
 use std::process::ExitCode;
+
+/// Starts PHP for nothing else.
+fn say_jit(question: JitQuestion) -> ExitCode {
+    let started = PhpOptions::new(&question.options(), false)
+        .map_err(|error| error.to_string())
+        .and_then(|options| boundary::php_startup(options).map_err(str::to_owned));
+    if let Err(error) = started {
+        log::write(&format!("samovar-php: {error}"), "");
+        return ExitCode::FAILURE;
+    }
+    println!("{}", JitQuestion::answer(boundary::jit().as_deref()));
+    boundary::php_shutdown();
+    ExitCode::SUCCESS
+}
 
 fn main() -> ExitCode {
     let inherited = match options::parse() {
@@ -32,6 +48,7 @@ fn main() -> ExitCode {
             println!("{text}");
             return ExitCode::SUCCESS;
         }
+        Ok(options::Invocation::Jit(question)) => return say_jit(question),
         Err(error) => {
             log::write(
                 &format!("samovar-php: {error}\nhint: it is started by `samovar serve`"),

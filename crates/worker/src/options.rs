@@ -3,7 +3,8 @@
 use crate::boundary;
 use crate::engine;
 use samovar_channel::{
-    ENGINE_FLAG, GraphEnd, LoadsEnd, NoStart, START_FLAG, Start, TemplateEnd, WorkerOptions,
+    ENGINE_FLAG, GraphEnd, JIT_FLAG, JitQuestion, LoadsEnd, NoStart, START_FLAG, Start,
+    TemplateEnd, WorkerOptions,
 };
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -36,6 +37,8 @@ pub(crate) struct Inherited {
 pub(crate) enum Invocation {
     Template(Box<Inherited>),
     Print(String),
+    /// Whether PHP would start with its JIT on.
+    Jit(JitQuestion),
 }
 
 /// What is wrong with the way it was started.
@@ -56,6 +59,7 @@ samovar-php: the worker process of Samovar; `samovar serve` starts it.
 
   --version              the PHP version it was built for
   --engine               which libphp it has, and how that was built, as JSON
+  --jit INI [NAME=VALUE...]  how PHP's JIT would compile with this php.ini and these directives, if it would
   --template FD NAME     start as the server's template: FD is a memory file with all that it must know,
                          NAME is what is served, for lists of processes";
 
@@ -68,6 +72,10 @@ pub(crate) fn parse() -> Result<Invocation, WrongStart> {
             Ok(Invocation::Print(format!("samovar-php {own} (PHP {php})")))
         }
         Some(ENGINE_FLAG) => Ok(Invocation::Print(engine::facts().to_json())),
+        Some(JIT_FLAG) => {
+            let words: Vec<_> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+            Ok(Invocation::Jit(JitQuestion::from_words(&words)))
+        }
         Some("-h" | "--help") => Ok(Invocation::Print(USAGE.into())),
         Some(START_FLAG) => inherit(&words.next().unwrap_or_default()),
         _ => Err(WrongStart::Unknown(word)),

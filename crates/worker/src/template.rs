@@ -70,6 +70,9 @@ pub(crate) fn run(inherited: Inherited) -> Result<(), Box<dyn std::error::Error>
     warmup::prepare(&options);
     boundary::php_startup(PhpOptions::new(&options, frankenphp_worker)?)?;
     warn_of_unknown(options.define.keys());
+    if let Some(mode) = boundary::jit() {
+        log::write(&format!("PHP Samovar: {}", samovar_channel::jit_warning(&mode)), "");
+    }
     let (loaded, built) = (boundary::php_version(), boundary::php_built_for());
     if loaded != built {
         // The engine's structs changed inside 8.2.x: running on would corrupt memory.

@@ -9,6 +9,7 @@ use crate::serve::{operators, ways};
 use crate::{binary, certificates, engine, publish, rights, terminal};
 use anyhow::Result;
 use rustix::fs::{Access, access};
+use samovar_channel::{JitQuestion, jit_warning};
 use samovar_config::{Listen, Listener, Place, Pool, Problems, Settings, Sources};
 use samovar_front::{Bound, Tls, ValidSettings, listeners};
 use samovar_insight::export::otlp::Exporter;
@@ -268,6 +269,7 @@ fn look_at_worker(settings: &Settings, found: &mut Report) {
     let worker = program.and_then(|file| {
         let version = binary::version(&file)?;
         look_at_engine(settings, &file, found);
+        look_at_jit(settings, &file, found);
         look_at_sandbox(settings, &file, found);
         Ok(format!("`{}` has PHP {version}", file.display()))
     });
@@ -284,6 +286,16 @@ fn look_at_engine(settings: &Settings, program: &Path, found: &mut Report) {
             }
         },
         Err(error) => found.add(Level::Error, "engine", format!("{error:#}")),
+    }
+}
+
+fn look_at_jit(settings: &Settings, program: &Path, found: &mut Report) {
+    let question = JitQuestion::new(settings.php_ini.as_deref(), &settings.php);
+    let environment = engine::environment(settings.php_engine.as_deref());
+    // One that does not start has said why at its version, or says it when it is served.
+    let said = binary::ask(program, &question.arguments(), environment.as_ref(), "see its words");
+    if let Some(mode) = said.as_deref().ok().and_then(JitQuestion::mode) {
+        found.add(Level::Warning, "jit", jit_warning(mode));
     }
 }
 

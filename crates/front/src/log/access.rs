@@ -188,6 +188,9 @@ impl Recorder {
         let mut line = self.spare.borrow_mut().pop().unwrap_or_default();
         line.pool = self.pool.get().cloned();
         line.begin(started, at, parts, id, client);
+        if self.intake.is_some() {
+            line.note_for_figures();
+        }
         if self.log.0.is_some() {
             line.note_for_log(parts, client);
         }

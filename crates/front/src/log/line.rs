@@ -40,8 +40,8 @@ pub(super) struct LogLine {
     /// As it came. A copy, as the id is: to share the head's buffer would keep it from who reads the next head.
     target: Vec<u8>,
     id: Vec<u8>,
-    /// Of method, path and pool, and of the script with them; and of the id.
-    head_mark: u64,
+    /// Where requests are added up: of method, path and pool; of the script with them, and of the id.
+    head_mark: Option<u64>,
     marks: Marks,
     trace: Option<Trace>,
     is_https: bool,
@@ -76,7 +76,7 @@ impl Default for LogLine {
             method: Method::GET,
             target: Vec::new(),
             id: Vec::new(),
-            head_mark: 0,
+            head_mark: None,
             marks: Marks::default(),
             trace: None,
             is_https: false,
@@ -115,10 +115,6 @@ impl LogLine {
             },
         );
         put(&mut self.id, id.as_bytes());
-        let pool = self.pool.as_deref().unwrap_or_default();
-        let texts = [self.method.as_str().as_bytes(), path_of(&self.target), pool.as_bytes()];
-        self.head_mark = mark(0, &texts);
-        self.marks = Marks { texts: self.head_mark, id: id_mark(&self.id) };
         (self.trace, self.body_bytes) = (client.trace, client.body_bytes);
         self.is_https = client.is_https;
         (self.bytes, self.attempts, self.account) = (0, 1, None);
@@ -129,7 +125,18 @@ impl LogLine {
     /// Notes which script answers.
     pub(super) fn runs(&mut self, script: &[u8]) {
         put(&mut self.script, script);
-        self.marks.texts = mark(self.head_mark, &[script]);
+        if let Some(head) = self.head_mark {
+            self.marks.texts = mark(head, &[script]);
+        }
+    }
+
+    /// Notes what tells it from others where requests are added up, while its texts are at hand.
+    pub(super) fn note_for_figures(&mut self) {
+        let pool = self.pool.as_deref().unwrap_or_default();
+        let texts = [self.method.as_str().as_bytes(), path_of(&self.target), pool.as_bytes()];
+        let head = mark(0, &texts);
+        self.head_mark = Some(head);
+        self.marks = Marks { texts: head, id: id_mark(&self.id) };
     }
 
     /// Notes what the access log has beyond that.

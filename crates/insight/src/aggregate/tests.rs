@@ -1,15 +1,19 @@
 //! What is added up, and that it is the same however requests came.
 
 use super::{Aggregate, Limits};
-use crate::batch::{Batch, Marks, mark};
+use crate::batch::{Batch, Marks, id_mark, mark};
 use crate::capped::OTHER;
 use crate::finished::{End, Finished, Model, Numbers};
 use crate::histogram::Histogram;
+use crate::kept::Scene;
 use crate::pinba::{self, Packet, Sender};
 use crate::report::tests::encode;
 use crate::report::{Entry, Wait, WaitKind};
 use crate::route::Costs;
+use crate::sink::Witness;
 use crate::store::RouteMinute;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 const LIMITS: Limits = Limits { routes_max: 3, slow_ns: 1_000_000_000 };
 
@@ -24,6 +28,52 @@ fn aggregate<'a>(requests: impl IntoIterator<Item = Finished<'a>>) -> Aggregate 
 fn names(aggregate: &Aggregate) -> Vec<(String, u64)> {
     aggregate.routes().map(|(name, r)| (name.to_owned(), r.costs.requests)).collect()
 }
+
+/// Counts by route, worker and model, and notes those of whose ids it has seen one; it has seen some.
+#[derive(Debug, Default)]
+struct Looker {
+    counts: Mutex<BTreeMap<(String, String, u32, usize), u64>>,
+    seen: Mutex<BTreeMap<(String, u64), u64>>,
+}
+
+impl Looker {
+    fn told(&self) -> (BTreeMap<(String, String, u32, usize), u64>, BTreeMap<(String, u64), u64>) {
+        (self.counts.lock().unwrap().clone(), self.seen.lock().unwrap().clone())
+    }
+}
+
+impl Witness for Looker {
+    fn ended(&self, finished: &Finished, route: &str) -> Option<Scene> {
+        if finished.numbers.worker != 0 {
+            self.counted(finished, &[(finished.numbers.worker, 1)], route);
+        }
+        let mark = id_mark(finished.id.as_bytes());
+        if LOOKED_FOR.iter().any(|id| id_mark(id.as_bytes()) == mark) {
+            self.saw(mark, route);
+        }
+        None
+    }
+
+    fn looks_for(&self, marks: &mut Vec<u64>) {
+        marks.extend(LOOKED_FOR.iter().map(|id| id_mark(id.as_bytes())));
+    }
+
+    fn saw(&self, mark: u64, route: &str) {
+        *self.seen.lock().unwrap().entry((route.to_owned(), mark)).or_default() += 1;
+    }
+
+    fn counted(&self, common: &Finished, by_worker: &[(u32, u64)], route: &str) {
+        let mut counts = self.counts.lock().unwrap();
+        for (worker, requests) in by_worker {
+            let key =
+                (route.to_owned(), common.pool.to_owned(), *worker, common.numbers.model as usize);
+            *counts.entry(key).or_default() += requests;
+        }
+    }
+}
+
+/// Of ids from `id0` on.
+const LOOKED_FOR: [&str; 3] = ["id3", "id5", "id70"];
 
 /// All that is shown of requests, as text: floats and all.
 fn shown(aggregate: &mut Aggregate) -> String {
@@ -65,7 +115,11 @@ fn packed_requests_come_to_the_same_figures() {
     for round in 0..40 {
         // Of routes beyond a cap it depends on their order which they are.
         let limits = Limits { routes_max: 100, ..LIMITS };
-        let (mut packed, mut whole) = (Aggregate::new(limits), Aggregate::new(limits));
+        let witnesses = [Arc::new(Looker::default()), Arc::new(Looker::default())];
+        let of = |witness: &Arc<Looker>| {
+            Aggregate::new(limits).witnessed(Some(Arc::clone(witness) as Arc<dyn Witness>))
+        };
+        let [mut packed, mut whole] = witnesses.each_ref().map(of);
         for batch in 0..1 + round % 7 {
             let (mut a, mut b) = (Batch::default(), Batch::default());
             for _ in 0..random(250) {
@@ -95,15 +149,24 @@ fn packed_requests_come_to_the_same_figures() {
                     is_sampled: random(20) == 0,
                     ..Numbers::default()
                 };
-                let path = format!("/{}", ["a", "b", "c/7", "d", "(other)"][random(5) as usize]);
+                let path =
+                    format!("/{}", ["a", "b", "c/7", "d", "(other)", "e", "f"][random(7) as usize]);
                 let (script, pool) =
                     (["", "i.php"][random(2) as usize], ["", "x"][random(2) as usize]);
+                let id = format!("id{}", random(100));
                 let report = encode(&Entry::Route("named"));
                 let report = if random(9) == 0 { &report[..] } else { &[] };
-                let one =
-                    Finished { numbers, path: &path, script, pool, report, ..Finished::default() };
+                let one = Finished {
+                    numbers,
+                    path: &path,
+                    script,
+                    pool,
+                    report,
+                    id: &id,
+                    ..Finished::default()
+                };
                 let texts: [&[u8]; 3] = [path.as_bytes(), script.as_bytes(), pool.as_bytes()];
-                let marks = Marks { texts: mark(0, &texts), id: 0 };
+                let marks = Marks { texts: mark(0, &texts), id: id_mark(id.as_bytes()) };
                 if numbers.wall_ns >= LIMITS.slow_ns || !report.is_empty() {
                     a.put(&one);
                 } else if !a.pack_beside(&numbers, marks) {
@@ -117,6 +180,8 @@ fn packed_requests_come_to_the_same_figures() {
             whole.take(&b, now);
         }
         assert_eq!(shown(&mut packed), shown(&mut whole), "round {round}");
+        let [of_packed, of_whole] = witnesses.map(|witness| witness.told());
+        assert_eq!(of_packed, of_whole, "round {round}");
     }
 }
 
