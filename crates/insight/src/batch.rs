@@ -320,7 +320,7 @@ impl<'a> Alike<'a> {
         let Kind { status, model, end, is_https, generation, .. } = *self.kind;
         let texts = &self.batch.texts;
         Finished {
-            numbers: Numbers { status, model, end, is_https, generation, ..Numbers::default() },
+            numbers: Numbers { status, model, end, generation, is_https, ..Numbers::default() },
             method: &texts[method.range()],
             path: &texts[path.range()],
             script: &texts[script.range()],

@@ -120,7 +120,8 @@ bool samovar_has_directive(const char *name) {
 const char *samovar_jit(void) {
     const char *off[] = {"", "0", "off", "no", "false", "disable"};
     const char *mode = zend_ini_string("opcache.jit", sizeof "opcache.jit" - 1, 0);
-    const zend_long room = zend_ini_long("opcache.jit_buffer_size", sizeof "opcache.jit_buffer_size" - 1, 0);
+    const zend_long room =
+        zend_ini_long("opcache.jit_buffer_size", sizeof "opcache.jit_buffer_size" - 1, 0);
     if (!mode || room <= 0 || !zend_ini_long("opcache.enable", sizeof "opcache.enable" - 1, 0)) {
         return NULL;
     }

@@ -32,12 +32,17 @@ fn names(aggregate: &Aggregate) -> Vec<(String, u64)> {
 /// Counts by route, worker and model, and notes those of whose ids it has seen one; it has seen some.
 #[derive(Debug, Default)]
 struct Looker {
-    counts: Mutex<BTreeMap<(String, String, u32, usize), u64>>,
-    seen: Mutex<BTreeMap<(String, u64), u64>>,
+    counts: Mutex<Counts>,
+    seen: Mutex<Seen>,
 }
 
+/// By route, pool, worker and model.
+type Counts = BTreeMap<(String, String, u32, usize), u64>;
+/// By route and mark.
+type Seen = BTreeMap<(String, u64), u64>;
+
 impl Looker {
-    fn told(&self) -> (BTreeMap<(String, String, u32, usize), u64>, BTreeMap<(String, u64), u64>) {
+    fn told(&self) -> (Counts, Seen) {
         (self.counts.lock().unwrap().clone(), self.seen.lock().unwrap().clone())
     }
 }
@@ -120,7 +125,7 @@ fn packed_requests_come_to_the_same_figures() {
             Aggregate::new(limits).witnessed(Some(Arc::clone(witness) as Arc<dyn Witness>))
         };
         let [mut packed, mut whole] = witnesses.each_ref().map(of);
-        for batch in 0..1 + round % 7 {
+        for batch in 0..=(round % 7) {
             let (mut a, mut b) = (Batch::default(), Batch::default());
             for _ in 0..random(250) {
                 let worker = random(4) as u32;
