@@ -43,7 +43,7 @@ const ALLOWED: &[(&str, usize, &str)] = &[
         1,
         "a signal is on its way: nothing tells of it before the boot goes on",
     ),
-    ("tests/tests/service.rs", 1, "a sign of life that does not come"),
+    ("tests/tests/service/manager.rs", 1, "a sign of life that does not come"),
 ];
 
 #[test]
