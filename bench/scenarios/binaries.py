@@ -51,16 +51,8 @@ def table(raw):
 
 def workload_table(record):
     before = record["servers"].get("before")
-    return report.table(COLUMNS, [line(record, key, server, before) for key, server in record["servers"].items()])
-
-
-def line(record, key, server, before):
-    found = scenario.measured(record, key)
-    if found is None:
-        return [server["title"], scenario.error_of(server), *[""] * 6]
-    return [server["title"], report.with_spread(found["cpu_us"]), scenario.times(server, before, "cpu_us"),
-            scenario.rate(found), *scenario.latencies(found), scenario.times(server, before, "p99"),
-            scenario.faults(found)]
+    return report.table(COLUMNS, [scenario.row_beside(record, key, server, before)
+                                  for key, server in record["servers"].items()])
 
 
 if __name__ == "__main__":

@@ -52,16 +52,8 @@ def table(raw):
 
 def workload_table(record):
     base = record["servers"].get("php-fpm")
-    return report.table(COLUMNS, [line(record, key, server, base) for key, server in record["servers"].items()])
-
-
-def line(record, key, server, base):
-    found = scenario.measured(record, key)
-    if found is None:
-        return [server["title"], scenario.error_of(server), *[""] * 6]
-    ratios = [scenario.times(server, base, name) if base else "" for name in ("cpu_us", "p99")]
-    return [server["title"], report.with_spread(found["cpu_us"]), ratios[0], scenario.rate(found),
-            *scenario.latencies(found), ratios[1], scenario.faults(found)]
+    return report.table(COLUMNS, [scenario.row_beside(record, key, server, base)
+                                  for key, server in record["servers"].items()])
 
 
 if __name__ == "__main__":

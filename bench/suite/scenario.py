@@ -282,6 +282,16 @@ def faults(found):
     return str(found["errors"] + found["hung"])
 
 
+def row_beside(record, key, server, base):
+    """A server's row beside the base: CPU, × CPU, rate, latencies, × p99, errors. Without a base, ratios are empty."""
+    found = measured(record, key)
+    if found is None:
+        return [server["title"], error_of(server), *[""] * 6]
+    ratios = [times(server, base, name) if base else "" for name in ("cpu_us", "p99")]
+    return [server["title"], report.with_spread(found["cpu_us"]), ratios[0], rate(found), *latencies(found), ratios[1],
+            faults(found)]
+
+
 def heading(raw, title):
     """What stands above the table: what it is, and on what it was measured."""
     asked = raw["settings"]

@@ -10,12 +10,12 @@ const ALLOWED: &[(&str, usize, &str)] = &[
     ("crates/front/src/tests/slow.rs", 1, "a client that is slow"),
     ("crates/testkit/src/family.rs", 1, "between two looks at a condition"),
     ("crates/testkit/src/process.rs", 1, "between two looks at a condition"),
+    ("crates/testkit/src/server/heir.rs", 1, "between two looks at a condition"),
     (
-        "crates/testkit/src/server.rs",
+        "crates/testkit/src/server/start.rs",
         2,
         "between two looks at a condition; a server that is ended at a chosen moment",
     ),
-    ("crates/testkit/src/server/heir.rs", 1, "between two looks at a condition"),
     ("crates/testkit/src/tap.rs", 1, "between two looks at a condition"),
     ("crates/testkit/src/wait.rs", 1, "between two looks at a condition"),
     ("php/tests/Server.php", 3, "between two looks at a condition"),
@@ -43,7 +43,7 @@ const ALLOWED: &[(&str, usize, &str)] = &[
         1,
         "a signal is on its way: nothing tells of it before the boot goes on",
     ),
-    ("tests/tests/service.rs", 1, "a sign of life that does not come"),
+    ("tests/tests/service/manager.rs", 1, "a sign of life that does not come"),
 ];
 
 #[test]

@@ -80,23 +80,6 @@ impl Reader<'_, '_> {
         }
         location
     }
-
-    fn read<T>(
-        &mut self,
-        table: &Table,
-        key: &'static str,
-        read: impl Fn(&Item) -> Result<T, Option<&'static str>>,
-    ) -> Option<T> {
-        let item = table.get(key)?;
-        match read(item) {
-            Ok(value) => Some(value),
-            Err(because) => {
-                let line = self.line_of(table, key, item);
-                self.refuse(key, line, because);
-                None
-            }
-        }
-    }
 }
 
 /// A key that does not go with the others.

@@ -82,14 +82,14 @@ impl Reader<'_, '_> {
     /// Name, paths and hosts of a pool; `None`: something is wrong with them.
     pub(crate) fn pool(&mut self, table: &Table) -> Option<(String, Vec<String>, Vec<String>)> {
         let before = self.problems.len();
-        let name = self.of_pool(table, "name", name);
+        let name = self.read(table, "name", name);
         let path = |text: &str| match notation::path(text) {
             Ok(path) if path.starts_with('/') => Ok(path),
             Ok(_) => Err("it does not begin with `/`"),
             Err(why) => Err(why),
         };
-        let paths = self.of_pool(table, "match", |item| patterns(item, path));
-        let hosts = self.of_pool(table, "host", |item| patterns(item, notation::host));
+        let paths = self.read(table, "match", |item| patterns(item, path));
+        let hosts = self.read(table, "host", |item| patterns(item, notation::host));
         if self.problems.len() > before {
             return None;
         }
@@ -106,23 +106,6 @@ impl Reader<'_, '_> {
             return None;
         }
         Some((name?, paths.unwrap_or_default(), hosts.unwrap_or_default()))
-    }
-
-    fn of_pool<T>(
-        &mut self,
-        table: &Table,
-        key: &'static str,
-        read: impl Fn(&Item) -> Result<T, Option<&'static str>>,
-    ) -> Option<T> {
-        let item = table.get(key)?;
-        match read(item) {
-            Ok(value) => Some(value),
-            Err(because) => {
-                let line = self.line_of(table, key, item);
-                self.refuse(key, line, because);
-                None
-            }
-        }
     }
 }
 

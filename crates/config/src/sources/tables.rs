@@ -52,6 +52,24 @@ impl Reader<'_, '_> {
         self.problems.push(self.file.problem(line, &what, format!("`{key}` takes {allowed}")));
     }
 
+    /// The value of a key, as `read` makes it of the item; `None`: the key is not there, or what is wrong with it has been said.
+    pub(crate) fn read<T>(
+        &mut self,
+        table: &Table,
+        key: &'static str,
+        read: impl Fn(&Item) -> Result<T, Option<&'static str>>,
+    ) -> Option<T> {
+        let item = table.get(key)?;
+        match read(item) {
+            Ok(value) => Some(value),
+            Err(because) => {
+                let line = self.line_of(table, key, item);
+                self.refuse(key, line, because);
+                None
+            }
+        }
+    }
+
     pub(crate) fn unknown(&mut self, key: &str, line: usize) {
         let known = self.fields.iter().map(|field| field.key);
         let hint = match names::nearest(key, known.clone()) {

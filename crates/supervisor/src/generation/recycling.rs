@@ -1,0 +1,67 @@
+//! Workers that have done enough are replaced, one after another; who has, is `recycle.rs`.
+
+use super::{Generation, Ground, Readiness, is_waiting};
+use crate::recycle::{Seen, own_bytes};
+use crate::workers::Event;
+use samovar_ring::{DesiredState, WorkerState};
+use std::time::{Duration, Instant};
+use tracing::info;
+
+/// Between the beginnings of two replacements of workers that have done enough.
+const RECYCLE_INTERVAL: Duration = Duration::from_secs(1);
+/// Why a worker is replaced that keeps what others have replaced.
+const HOLDS_REPLACED: &str = "it holds published values that were replaced, and room is short";
+
+impl Generation {
+    /// Replaces one that has done enough, when the last such successor has taken over.
+    pub(crate) fn recycle(&mut self, ground: &Ground) {
+        let up = |cell| ground.supervision.report(cell).is_some_and(|report| is_waiting(&report));
+        if let Some(cell) = self.workers.awaited_successor() {
+            let is_there = self.processes().any(|(other, ..)| other == cell);
+            if is_there && up(cell) {
+                self.tell(Event::SuccessorUp);
+            }
+            return;
+        }
+        let limits = self.settings.recycle;
+        let may_begin = self.desired == DesiredState::Serve && self.ready == Readiness::Ready;
+        let is_due = self.recycled_at.elapsed() >= RECYCLE_INTERVAL;
+        if !may_begin || !is_due || self.workers.is_recycling() {
+            return;
+        }
+        // Asked each time: it frees what nobody reads any more.
+        let laggards = ground.published.publisher().laggards();
+        if !limits.is_on() && laggards.is_empty() {
+            return;
+        }
+        self.recycled_at = Instant::now();
+        self.recycle_looks = self.recycle_looks.wrapping_add(1);
+        if let Some((cell, pid, why)) = self.next_due(ground, &laggards) {
+            info!(pid, why, "a worker has done enough: another one takes its place");
+            self.tell(Event::Recycle { cell });
+        }
+    }
+
+    /// Who is to be replaced. Of the idle ones the memory of one is looked at each time: that costs some 100 µs.
+    fn next_due(&self, ground: &Ground, laggards: &[i32]) -> Option<(usize, i32, &'static str)> {
+        let places = self.workers.places().iter().filter(|place| place.process().is_some());
+        let count = places.clone().count().max(1);
+        let measured = self.recycle_looks % count;
+        places.enumerate().find_map(|(at, place)| {
+            let (pid, life, since) = place.process()?;
+            let report = ground.supervision.report(place.cell())?;
+            let is_measured = at == measured
+                && self.settings.recycle.memory_max > 0
+                && report.state == WorkerState::Idle;
+            let seen = Seen {
+                life: life.get(),
+                requests: report.requests,
+                age: since.elapsed(),
+                own_bytes: if is_measured { own_bytes(pid) } else { None },
+            };
+            let holds = laggards.contains(&pid).then_some(HOLDS_REPLACED);
+            let why = self.settings.recycle.due(&seen).or(holds)?;
+            Some((place.cell(), pid, why))
+        })
+    }
+}
