@@ -5,6 +5,7 @@
 //! `traceparent` whose parent is this server's span. Elsewhere headers reach PHP as they came, because a parent that nobody
 //! collects would tear the trace apart.
 
+use foldhash::quality::FixedState;
 use http::{HeaderMap, HeaderName};
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
@@ -105,11 +106,22 @@ impl Traceparent {
     }
 }
 
-/// Makes ids: the standard library's keyed hash of a counter, with a key from the kernel for each process.
-#[derive(Debug, Default)]
+/// Makes ids: hashes of a counter, with a key for each process, which the standard library draws from the kernel. An id is to
+/// be nobody else's, and no secret: its hash needs no more than to spread well.
+#[derive(Debug)]
 pub(crate) struct Traces {
-    key: RandomState,
+    key: FixedState,
     next: Cell<u64>,
+}
+
+impl Default for Traces {
+    fn default() -> Traces {
+        let random = RandomState::new();
+        Traces {
+            key: FixedState::with_seed(random.hash_one(0)),
+            next: Cell::new(random.hash_one(1)),
+        }
+    }
 }
 
 impl Traces {
@@ -170,16 +182,28 @@ fn digits<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
 }
 
 fn write_hex(bytes: &[u8], out: &mut [u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for (byte, pair) in bytes.iter().zip(out.chunks_exact_mut(2)) {
-        pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+        pair.copy_from_slice(&HEX[usize::from(*byte)]);
     }
 }
+
+/// The digits of each byte.
+const HEX: [[u8; 2]; 256] = {
+    let digits = b"0123456789abcdef";
+    let mut all = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < all.len() {
+        all[byte] = [digits[byte >> 4], digits[byte & 15]];
+        byte += 1;
+    }
+    all
+};
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use http::HeaderValue;
+    use std::collections::HashSet;
 
     const ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
     const PARENT: &str = "00f067aa0ba902b7";
@@ -279,7 +303,13 @@ mod tests {
             let kept = (0..10_000).filter(|_| traces.begin(share_ppm).is_sampled()).count();
             assert!(range.contains(&kept), "{kept} of 10000 for {share_ppm}");
         }
-        let (one, other) = (traces.begin(0), traces.begin(0));
-        assert_ne!(one.id, other.id);
+        let both = [traces, Traces::default()];
+        let ids: HashSet<_> =
+            both.iter().flat_map(|of| (0..10_000).map(|_| of.begin(0).id)).collect();
+        assert_eq!(ids.len(), 20_000, "each is its own, and another server's are others");
+        for bit in 0..128 {
+            let set = ids.iter().filter(|id| u128::from_be_bytes(**id) >> bit & 1 == 1).count();
+            assert!((9_000..11_000).contains(&set), "{set} of 20000 have bit {bit}");
+        }
     }
 }
