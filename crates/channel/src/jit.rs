@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub const JIT_FLAG: &str = "--jit";
 /// What its answer begins with.
 const ANSWER: &str = "JIT: ";
-/// Who may set what the JIT does, and how it is done; all others may be secrets, and arguments are seen by everybody.
+/// Of the directives that decide. All others stay away: they may be secrets, and arguments are seen by everybody.
 const PREFIX: &str = "opcache.";
 
 /// What decides whether PHP's JIT is on.

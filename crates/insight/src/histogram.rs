@@ -72,7 +72,9 @@ impl Times {
         loop {
             match self {
                 Times::Few(few) => match u32::try_from(units) {
-                    Ok(units) if times == 1 && few.len() < FEW_MAX => return few.push(units),
+                    Ok(units) if few.len() as u64 + times <= FEW_MAX as u64 => {
+                        return few.extend(std::iter::repeat_n(units, times as usize));
+                    }
                     _ => *self = Times::Some(Box::new(self.counted())),
                 },
                 Times::Some(buckets) if times <= SOME_MAX && buckets.len() + times <= SOME_MAX => {
@@ -155,9 +157,11 @@ impl Counting {
     /// Hands over what was counted, and begins anew.
     pub(crate) fn end(&mut self, counted: &mut Counted) {
         counted.sum_ns = std::mem::take(&mut self.sum_ns);
+        counted.count = 0;
         counted.buckets.clear();
         for (bucket, units) in self.used.drain(..) {
             let times = std::mem::take(&mut self.times[usize::from(bucket)]);
+            counted.count += u64::from(times);
             counted.buckets.push((units, times));
         }
     }
@@ -168,20 +172,15 @@ impl Counting {
 pub(crate) struct Counted {
     /// Their sum, exact.
     pub(crate) sum_ns: u64,
+    count: u64,
     /// (one of its times in units, how many there are).
     buckets: Vec<(u32, u16)>,
 }
 
 impl Counted {
-    /// As many times nothing.
-    pub(crate) fn nothing(times: u64) -> Counted {
-        let times = u16::try_from(times).unwrap_or(u16::MAX);
-        Counted { sum_ns: 0, buckets: vec![(0, times)] }
-    }
-
     /// How many they are.
     pub(crate) fn count(&self) -> u64 {
-        self.buckets.iter().map(|(_, times)| u64::from(*times)).sum()
+        self.count
     }
 }
 
@@ -189,18 +188,6 @@ impl Histogram {
     /// Takes times that were counted.
     pub(crate) fn add_counted(&mut self, counted: &Counted) {
         self.sum_ns = self.sum_ns.saturating_add(counted.sum_ns);
-        let all = counted.count() as usize;
-        if all == 0 {
-            return;
-        }
-        if let Times::Few(few) = &mut self.times
-            && few.len() + all <= FEW_MAX
-        {
-            for (units, times) in &counted.buckets {
-                few.extend(std::iter::repeat_n(*units, usize::from(*times)));
-            }
-            return;
-        }
         for (units, times) in &counted.buckets {
             self.times.add(u64::from(*units), u64::from(*times));
         }
@@ -210,6 +197,13 @@ impl Histogram {
     pub fn add(&mut self, ns: u64) {
         self.sum_ns = self.sum_ns.saturating_add(ns);
         self.times.add((ns / UNIT_NS).min(UNITS_MAX), 1);
+    }
+
+    /// Takes so many times nothing.
+    pub(crate) fn add_zeros(&mut self, times: u64) {
+        if times > 0 {
+            self.times.add(0, times);
+        }
     }
 
     /// Takes all of another's times.

@@ -3,7 +3,7 @@
 use crate::batch::Sums;
 use crate::capped::Capped;
 use crate::finished::{End, Model, Numbers};
-use crate::histogram::{Counted, Histogram};
+use crate::histogram::Histogram;
 use crate::report::{Entry, Wait, WaitKind};
 use crate::saving::BothWays;
 use crate::store::{RouteMinute, StoredTimer, StoredWait};
@@ -93,14 +93,13 @@ impl Costs {
 
     /// Adds requests of one kind, none of which has waited.
     pub(crate) fn add_sums(&mut self, sums: &Sums) {
-        let of_workers = sums.cpu.count();
         self.requests += sums.requests;
         self.by_class[class(sums.common.status)] += sums.requests;
         self.by_end[sums.common.end as usize] += sums.requests;
         self.wall.add_counted(&sums.wall);
         self.queue.add_counted(&sums.queue);
         self.cpu.add_counted(&sums.cpu);
-        self.waiting.add_counted(&Counted::nothing(of_workers));
+        self.waiting.add_zeros(sums.cpu.count());
         self.run_ns = self.run_ns.saturating_add(sums.run_ns);
         self.rollback_ns = self.rollback_ns.saturating_add(sums.rollback_ns);
         self.rollback_pages += sums.rollback_pages;

@@ -292,7 +292,7 @@ fn look_at_engine(settings: &Settings, program: &Path, found: &mut Report) {
 fn look_at_jit(settings: &Settings, program: &Path, found: &mut Report) {
     let question = JitQuestion::new(settings.php_ini.as_deref(), &settings.php);
     let environment = engine::environment(settings.php_engine.as_deref());
-    // One that does not start has said why at its version, or says it when it is served.
+    // A PHP that does not start says why where it is served.
     let said = binary::ask(program, &question.arguments(), environment.as_ref(), "see its words");
     if let Some(mode) = said.as_deref().ok().and_then(JitQuestion::mode) {
         found.add(Level::Warning, "jit", jit_warning(mode));

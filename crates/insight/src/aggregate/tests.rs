@@ -80,7 +80,7 @@ impl Witness for Looker {
 /// Of ids from `id0` on.
 const LOOKED_FOR: [&str; 3] = ["id3", "id5", "id70"];
 
-/// All that is shown of requests, as text: floats and all.
+/// All that is shown of requests, as text.
 fn shown(aggregate: &mut Aggregate) -> String {
     let routes: Vec<_> = aggregate.routes().map(|(n, r)| (n.to_owned(), r.clone())).collect();
     let mut figures: Vec<_> =
