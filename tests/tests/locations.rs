@@ -178,6 +178,85 @@ fn refusals_are_stricter_than_nginx() {
     assert_eq!(server.get("/open.php").status, 403);
 }
 
+/// Below an alias, between two of them, and out of the root to a listed target: a link has the rules of where it leads.
+#[test]
+fn links_lead_around_no_refusal() {
+    let site = Site::new();
+    for (name, text) in [
+        ("tool/private/a.txt", "private"),
+        ("tool/uploads/evil.php", "<?php echo 'ran';"),
+        ("other/a.txt", "other"),
+        ("storage/closed/a.txt", "closed"),
+        ("storage/open/a.txt", "open"),
+        ("site/data/a.txt", "data"),
+        ("site/data/run.php", "<?php echo 'ran';"),
+    ] {
+        site.write(name, text);
+    }
+    for (to, at) in [
+        ("private/a.txt", "tool/in.txt"),
+        ("private", "tool/in"),
+        ("uploads/evil.php", "tool/in.php"),
+        ("js/a.js", "tool/fine.js"),
+        ("../tool/private/a.txt", "other/across.txt"),
+        ("../site/secret/a.txt", "tool/root.txt"),
+        ("../storage", "site/storage"),
+        ("../closed/a.txt", "storage/open/link.txt"),
+        ("../storage/closed", "site/shortcut"),
+        ("data/a.txt", "site/data.txt"),
+        ("data/run.php", "site/data.php"),
+        ("data/a.txt", "site/allowed.txt"),
+    ] {
+        std::os::unix::fs::symlink(to, site.path(at)).expect("a link");
+    }
+    let base = site.folder.path().display().to_string();
+    let config = format!(
+        "link_targets = [\"{base}\"]\ndeny_files = [\"/data/*\"]\nallow_files = [\"/allowed.txt\"]\n{}",
+        r#"
+[[location]]
+path = ["/secret/*", "/tool/private/*", "/storage/closed/*"]
+deny = true
+[[location]]
+path = "/tool/uploads/*"
+scripts = false
+[[location]]
+path = "/tool/*"
+alias = "FOLDER/tool"
+[[location]]
+path = "/other/*"
+alias = "FOLDER/other"
+"#
+    );
+    let server = site.server(&config).start();
+    for target in [
+        "/tool/private/a.txt",
+        "/tool/in.txt",
+        "/tool/in/a.txt",
+        "/tool/in.php",
+        "/tool/in.php/x.png",
+        "/other/across.txt",
+        "/tool/root.txt",
+        "/storage/closed/a.txt",
+        "/storage/open/link.txt",
+    ] {
+        let answer = server.get(target);
+        assert_eq!(answer.status, 403, "{target}: {}", answer.text());
+    }
+    for (target, text) in [
+        ("/tool/js/a.js", "js"),
+        ("/tool/fine.js", "js"),
+        ("/other/a.txt", "other"),
+        ("/storage/open/a.txt", "open"),
+        ("/allowed.txt", "data"),
+    ] {
+        assert_eq!(server.get(target).text(), text, "{target}");
+    }
+    // What `deny_files` names is absent, by whatever name.
+    for target in ["/data/a.txt", "/data.txt", "/data.php", "/data/run.php"] {
+        assert!(server.get(target).text().starts_with("app "), "{target}");
+    }
+}
+
 #[test]
 fn folders_elsewhere() {
     let site = Site::new();

@@ -30,6 +30,10 @@ pub(crate) trait Files {
 
     /// The path, with leading slash, of a canonical `file` below the root, if it lies there.
     fn name_of(&self, file: &Path) -> Option<Vec<u8>>;
+
+    /// Where a link below `folder` has led that `below` has come by: the paths by which the canonical `file` could have been
+    /// asked for without that link, each below a folder. Nothing: there was none.
+    fn places(&self, folder: usize, below: &[u8], file: &Path) -> Vec<(usize, Vec<u8>)>;
 }
 
 /// Whether a place below the root is hidden, wherever the request's path came from. Names that begin with two dots
@@ -165,6 +169,33 @@ impl Files for DiskFiles {
         let root = self.folders.first()?.resolve()?;
         let below = file.strip_prefix(root).ok()?;
         Some([b"/", below.as_os_str().as_bytes()].concat())
+    }
+
+    fn places(&self, folder: usize, below: &[u8], file: &Path) -> Vec<(usize, Vec<u8>)> {
+        let under = |base: &Path| {
+            let rest = file.strip_prefix(base).ok()?;
+            Some([b"/", rest.as_os_str().as_bytes()].concat())
+        };
+        let Some(asked) = self.folders.get(folder) else { return Vec::new() };
+        let plain = asked.resolve().and_then(|base| under(&base));
+        if plain.as_deref() == Some(below) {
+            return Vec::new();
+        }
+        let folders = self.folders.iter().enumerate();
+        let mut places: Vec<_> =
+            folders.filter_map(|(at, base)| Some((at, under(&base.resolve()?)?))).collect();
+        // A link to a folder elsewhere gives what lies in it a name, which may have rules: each folder on the way may
+        // be one. There are no more of them than the path of a file that is there has slashes.
+        let root = asked.path.as_os_str().as_bytes();
+        for end in memchr::memchr_iter(b'/', below).skip(1) {
+            let path = [root, &below[..end]].concat();
+            let base = Path::new(OsStr::from_bytes(&path)).canonicalize().ok();
+            places.extend(
+                base.and_then(|base| under(&base))
+                    .map(|rest| (folder, [&below[..end], &rest].concat())),
+            );
+        }
+        places
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Of each key, the first table that fits and has it counts. Paths are compared decoded and normal, in their case. A
 //! refusal (`deny = true`, `scripts = false`) is stricter: to it neither case counts nor dots and spaces at the end of a
-//! name, because there are file systems to which they do not; and it also looks at the name of the script or file that
+//! name, because there are file systems to which they do not; and it also looks at the names of the script or file that
 //! a path has led to. An exception from one (`deny = false`) is compared like everything else.
 
 mod effects;
@@ -165,6 +165,12 @@ impl Locations {
         };
         first(|table| table.deny, Refused::Denied)
             .or_else(|| first(|table| table.scripts.map(|runs| !runs), Refused::Script))
+    }
+
+    /// The paths that stand for a folder of this number.
+    pub(crate) fn prefixes(&self, folder: usize) -> impl Iterator<Item = &[u8]> {
+        let tables = self.tables.iter().filter(move |table| table.folder == Some(folder));
+        tables.flat_map(|table| table.paths.iter().map(Pattern::folder))
     }
 
     /// What else holds for `path`.

@@ -146,6 +146,17 @@ impl Private {
         })
     }
 
+    /// Whether the settings refuse anything by its name.
+    pub(crate) fn denies_any(&self) -> bool {
+        !self.denied.is_empty()
+    }
+
+    /// Whether the settings allow `path` by its name.
+    pub(crate) fn allows(&self, path: &[u8]) -> bool {
+        let path = path.to_ascii_lowercase();
+        self.allowed.iter().any(|pattern| pattern.matches(&path))
+    }
+
     /// Whether the settings refuse `path` by its name.
     pub(crate) fn denies(&self, path: &[u8]) -> bool {
         if self.denied.is_empty() {

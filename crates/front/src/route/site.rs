@@ -233,16 +233,42 @@ impl<F: Files> Way<'_, F> {
         }
     }
 
-    /// Why what a path has led to is refused: by its name, or by that of the place where a link has led.
+    /// Whether the settings refuse the place where a link on the way of `name` has led to, by a name of it.
+    fn hides_place(&self, name: &[u8], file: &Path) -> bool {
+        let private = &self.site.private;
+        private.denies_any() && {
+            let is_allowed = private.allows(name);
+            !is_allowed && self.places(name, file).iter().any(|place| private.denies(place))
+        }
+    }
+
+    /// The names of the place where a link on the way of `name` has led to.
+    fn places(&self, name: &[u8], file: &Path) -> Vec<Vec<u8>> {
+        let Alias { folder: own, prefix_bytes } = self.alias.unwrap_or(ROOT);
+        let mut names = Vec::new();
+        for (folder, below) in self.files.places(own, self.below(name), file) {
+            if folder == own {
+                names.push([&name[..prefix_bytes.min(name.len())], &below].concat());
+            }
+            let prefixes = self.site.locations.prefixes(folder);
+            names.extend(prefixes.map(|prefix| [prefix, &below].concat()));
+            if folder == ROOT.folder {
+                names.push(below);
+            }
+        }
+        names
+    }
+
+    /// Why what a path has led to is refused: by its name, or by one of the place where a link has led.
     fn refusal(&self, name: &[u8], file: &Path, is_script: bool) -> Option<Why> {
         let locations = &self.site.locations;
         if !locations.has_refusals() {
             return None;
         }
-        let place = self.files.name_of(file);
-        let names = [Some(name), place.as_deref()];
-        let mut refused =
-            names.into_iter().flatten().filter_map(|n| locations.refusal(self.host, n));
+        let places = self.files.name_of(file).into_iter().chain(self.places(name, file));
+        let mut refused = std::iter::once(name.to_vec())
+            .chain(places)
+            .filter_map(|name| locations.refusal(self.host, &name));
         refused.find_map(|Said { line, what }| match what {
             Refused::Denied => Some(Why::Denied(line)),
             Refused::Script => is_script.then_some(Why::NoScripts(line)),
@@ -257,6 +283,7 @@ impl<F: Files> Way<'_, F> {
                 return None;
             }
             match self.look(name) {
+                Found::File(file) if self.hides_place(name, &file) => None,
                 Found::File(file) => Some(match self.refusal(name, &file, true) {
                     Some(why) => Route::Forbidden(why),
                     None => self.script(name, path_info),
@@ -285,7 +312,8 @@ impl<F: Files> Way<'_, F> {
     }
 
     fn static_file(&self, path: &[u8], file: PathBuf) -> Option<Route> {
-        if !self.site.static_files || self.hides_file(path, &file) {
+        let is_hidden = || self.hides_file(path, &file) || self.hides_place(path, &file);
+        if !self.site.static_files || is_hidden() {
             return None;
         }
         let refusal = self.refusal(path, &file, false);
@@ -304,6 +332,7 @@ impl<F: Files> Way<'_, F> {
                 continue;
             }
             match self.look(&name) {
+                Found::File(file) if is_script && self.hides_place(&name, &file) => {}
                 Found::File(file) if is_script => match self.refusal(&name, &file, true) {
                     Some(refusal) => why = refusal,
                     None => return (self.script(&name, b""), None),
@@ -377,6 +406,10 @@ mod tests {
 
         fn name_of(&self, _: &Path) -> Option<Vec<u8>> {
             None
+        }
+
+        fn places(&self, _: usize, _: &[u8], _: &Path) -> Vec<(usize, Vec<u8>)> {
+            Vec::new()
         }
     }
 

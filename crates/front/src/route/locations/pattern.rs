@@ -37,7 +37,12 @@ impl Pattern {
         Some(path.get(before.len()..path.len().saturating_sub(after.len())).unwrap_or_default())
     }
 
-    /// Of `/a/*`: how long `/a` is.
+    /// Of `/a/*`: `/a`.
+    pub(super) fn folder(&self) -> &[u8] {
+        &self.text[..self.folder_bytes()]
+    }
+
+    /// Likewise: how long that is.
     pub(super) fn folder_bytes(&self) -> usize {
         self.text.len().saturating_sub(FOLDER.len())
     }

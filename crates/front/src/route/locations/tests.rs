@@ -45,6 +45,17 @@ impl Files for Tree {
         let below = file.strip_prefix("/site").ok()?;
         Some(format!("/{}", below.display()).into())
     }
+
+    fn places(&self, folder: usize, below: &[u8], file: &Path) -> Vec<(usize, Vec<u8>)> {
+        let base = if folder == 0 { "/site" } else { "/tool" };
+        let under =
+            |base: &str| Some(format!("/{}", file.strip_prefix(base).ok()?.display()).into_bytes());
+        if under(base).as_deref() == Some(below) {
+            return Vec::new();
+        }
+        let folders = ["/site", "/tool"].into_iter().enumerate();
+        folders.filter_map(|(at, base)| Some((at, under(base)?))).collect()
+    }
 }
 
 const TREE: &[&str] = &[
