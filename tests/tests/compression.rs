@@ -293,6 +293,12 @@ fn static_files_are_packed_too() {
         let again = Request::get("/a.css").header("Accept-Encoding", coding);
         let again = server.client().request(&again.header("If-None-Match", &tag));
         assert_eq!(again.status, 304);
+        // Caches find what they have by what they are told here.
+        let told = [again.header("etag"), again.header("vary")];
+        assert_eq!(told, [Some(tag.as_str()), Some("Accept-Encoding")]);
+        let plain = Request::get("/a.css").header("If-None-Match", tag.trim_start_matches("W/"));
+        let plain = server.client().request(&plain);
+        assert_eq!((plain.status, plain.header("etag")), (304, tag.strip_prefix("W/")));
     }
     assert_eq!(ask(&server, "/a.png", "gzip").header("content-encoding"), None);
     let part =
@@ -304,9 +310,17 @@ fn static_files_are_packed_too() {
 
 #[test]
 fn packed_files_beside_others() {
-    let server =
-        Server::script(APP).workers(1).config("[compression]\nprecompressed = true\n").start();
+    // Whatever else a location has answers vary by.
+    let config = "[compression]\nprecompressed = true\n[[location]]\npath = \"/by-cookie.css\"\n\
+                  headers = { Vary = \"Cookie\" }\n";
+    let server = Server::script(APP).workers(1).config(config).start();
     let root = server.folder().join("root");
+    write(&root, "by-cookie.css", b"plain", 100);
+    write(&root, "by-cookie.css.gz", b"as gzip", 100);
+    for accept in ["gzip", "identity"] {
+        let response = ask(&server, "/by-cookie.css", accept);
+        assert_eq!(response.all("vary"), ["Cookie", "Accept-Encoding"], "{accept}");
+    }
     write(&root, "a.css", b"plain", 100);
     write(&root, "a.css.br", b"as br", 100);
     write(&root, "a.css.gz", b"as gzip", 50);
@@ -336,9 +350,41 @@ fn packed_files_beside_others() {
     assert_eq!((part.status, part.text().as_str()), (206, "gzip"));
     let head = Request::new("HEAD", "/a.css").header("Accept-Encoding", "gzip");
     assert_eq!(server.client().request(&head).header("content-length"), Some("7"));
+    // An empty body is no packed one.
+    for (name, value, status) in
+        [("If-Match", "\"x\"", 412), ("Range", "bytes=99-", 416), ("If-None-Match", "*", 304)]
+    {
+        let none = Request::get("/a.css").header("Accept-Encoding", "gzip").header(name, value);
+        let none = server.client().request(&none);
+        assert_eq!((none.status, none.header("content-encoding")), (status, None));
+        assert_eq!(none.header("vary"), Some("Accept-Encoding"));
+    }
     // No link leads from one to the other.
     let alone = ask(&server, "/alone.css", "gzip");
     assert_eq!((alone.text().as_str(), alone.header("vary")), ("alone", None));
     // Nothing but packed files has no name of its own.
     assert_eq!(ask(&server, "/a.css.gz", "gzip").header("content-encoding"), None);
+}
+
+/// As the guide says: not every program that packs keeps all of a file's time.
+#[test]
+fn packed_files_as_programs_write_them() {
+    let config = "[compression]\nprecompressed = true\n";
+    let server = Server::script(APP).workers(1).config(config).start();
+    let root = server.folder().join("root");
+    let then = std::time::UNIX_EPOCH + std::time::Duration::from_millis(1_700_000_000_999);
+    for (program, args, coding) in [
+        ("brotli", &["--best", "--keep"][..], "br"),
+        ("gzip", &["--best", "--keep"], "gzip"),
+        ("zstd", &["-q", "--keep"], "zstd"),
+    ] {
+        let name = format!("{coding}.css");
+        let file = std::fs::File::create(root.join(&name)).expect("our own file");
+        (&file).write_all(&text(5000)).expect("room");
+        file.set_modified(then).expect("our own file");
+        let packed = Command::new(program).args(args).arg(root.join(&name)).status();
+        assert!(packed.expect("it is installed").success(), "{program}");
+        let response = ask(&server, &format!("/{name}"), "br, gzip, zstd");
+        check(&response, coding, &text(5000));
+    }
 }

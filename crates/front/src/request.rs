@@ -225,13 +225,16 @@ async fn answer(
         effects.apply(response.status(), response.headers_mut());
     }
     Ok(match wish.filter(|_| may_compress) {
-        Some(wish) => compress::pack(shared, &setup.settings.compression, wish, response),
+        Some(wish) => compress::pack(shared, &setup.settings.compression, &wish, response),
         None => response,
     })
 }
 
 /// Whether an authority may be the one who asks: a token is a name of letters (RFC 8555, section 8.1), so nothing that a path is made plain
 /// of leads elsewhere.
+        if depends {
+            compress::vary(response.headers_mut());
+        }
 fn is_challenge(path: &[u8]) -> bool {
     let of_token = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     path.strip_prefix(ACME_FOLDER).is_some_and(|token| token.iter().all(of_token))

@@ -14,6 +14,9 @@ if (isset($_GET['path'])) {
 if (isset($_GET['file'])) {
     header('X-Sendfile: ' . $_GET['file']);
 }
+if (isset($_GET['part'])) {
+    header('Content-Range: bytes 0-1/2');
+}
 http_response_code((int) ($_GET['status'] ?? 200));
 echo str_repeat('not this ', (int) ($_GET['times'] ?? 1));
 if (isset($_GET['note'])) {
@@ -83,8 +86,16 @@ fn the_file_takes_the_answers_place() {
     }
     assert_eq!(server.get("/?path=/protected/none").status, 404);
     assert_eq!(server.get("/?path=/protected/deep").status, 404);
-    let other = server.get("/?path=/protected/a.zip&status=201");
-    assert_eq!((other.status, other.text().as_str()), (201, "not this "));
+    for status in [201, 206, 304, 404, 500] {
+        let other = server.get(&format!("{by_file}&path=/protected/a.zip&status={status}"));
+        assert_eq!(other.status, status);
+        assert_eq!(other.text(), if status == 304 { "" } else { "not this " });
+        let names = [other.header("x-accel-redirect"), other.header("x-sendfile")];
+        assert_eq!(names, [None, None], "{status}: where files lie is told to clients");
+    }
+    let odd = "/?path=/protected/a.zip&part=1";
+    let odd = server.get(odd);
+    assert_eq!((odd.text().as_str(), odd.header("content-range")), ("0123456789", None));
 }
 
 #[test]

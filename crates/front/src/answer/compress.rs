@@ -49,10 +49,12 @@ const DIGESTS: [HeaderName; 3] = [
 ];
 
 /// What a request says that matters, noted before its head is used up.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Wish {
     coding: Option<Coding>,
     is_head: bool,
+    /// `If-None-Match`: what it has already.
+    held: Vec<HeaderValue>,
 }
 
 impl Wish {
@@ -64,7 +66,8 @@ impl Wish {
         }
         let accepted = negotiate::Accepted::of(&parts.headers);
         let coding = accepted.best(&settings.codings);
-        Some(Wish { coding, is_head: parts.method == Method::HEAD })
+        let held = parts.headers.get_all(header::IF_NONE_MATCH).iter().cloned().collect();
+        Some(Wish { coding, is_head: parts.method == Method::HEAD, held })
     }
 }
 
@@ -72,9 +75,13 @@ impl Wish {
 pub(crate) fn pack(
     shared: &Shared,
     settings: &Compression,
-    wish: Wish,
+    wish: &Wish,
     mut response: Response<AnswerBody>,
 ) -> Response<AnswerBody> {
+    if response.status() == StatusCode::NOT_MODIFIED {
+        name_as_held(response.headers_mut(), &wish.held);
+        return response;
+    }
     if !is_packable(settings, &response, wish.is_head) {
         return response;
     }
@@ -103,6 +110,23 @@ pub(crate) fn pack(
     describe(&mut head.headers, coding);
     let packed = Packed::new(packing, coder, body);
     Response::from_parts(head, AnswerBody::packed(packed))
+}
+
+/// A client that has packed bytes knows them by the weak tag that they went out with, and so do caches on the way: a 304
+/// with the strong one would be of another answer (RFC 9111, 4.3.4).
+fn name_as_held(headers: &mut HeaderMap, held: &[HeaderValue]) {
+    let Some(tag) = headers.get(header::ETAG).and_then(weak) else { return };
+    let mut tags = held.iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    if tags.any(|held| held.trim_ascii() == tag.as_bytes()) {
+        headers.insert(header::ETAG, tag);
+        vary(headers);
+    }
+}
+
+/// The weak one of a strong tag.
+fn weak(tag: &HeaderValue) -> Option<HeaderValue> {
+    let is_strong = tag.as_bytes().first() == Some(&b'"');
+    HeaderValue::from_bytes(&[b"W/", tag.as_bytes()].concat()).ok().filter(|_| is_strong)
 }
 
 /// `None`: it would not get smaller.
@@ -174,11 +198,8 @@ fn describe(headers: &mut HeaderMap, coding: Coding) {
     headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
     headers.remove(header::CONTENT_LENGTH);
     headers.remove(header::ACCEPT_RANGES);
-    if let Some(tag) = headers.get_mut(header::ETAG)
-        && tag.as_bytes().first() == Some(&b'"')
-        && let Ok(weak) = HeaderValue::from_bytes(&[b"W/", tag.as_bytes()].concat())
-    {
-        *tag = weak;
+    if let Some(tag) = headers.get(header::ETAG).and_then(weak) {
+        headers.insert(header::ETAG, tag);
     }
 }
 
@@ -256,6 +277,19 @@ mod tests {
             vary(&mut headers);
             let found: Vec<_> = headers.get_all(header::VARY).iter().collect();
             assert_eq!(found, after);
+        }
+        for (tag, held, expected) in [
+            ("\"a\"", "W/\"a\"", "W/\"a\""),
+            ("\"a\"", "\"x\", W/\"a\" ", "W/\"a\""),
+            ("\"a\"", "\"a\"", "\"a\""),
+            ("\"a\"", "*", "\"a\""),
+            ("W/\"a\"", "\"a\"", "W/\"a\""),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ETAG, HeaderValue::from_static(tag));
+            name_as_held(&mut headers, &[HeaderValue::from_static(held)]);
+            assert_eq!(headers[header::ETAG], expected, "{held}");
+            assert_eq!(headers.contains_key(header::VARY), tag != expected, "{held}");
         }
         for (tag, expected) in [("\"a\"", "W/\"a\""), ("W/\"a\"", "W/\"a\"")] {
             let mut headers = HeaderMap::new();

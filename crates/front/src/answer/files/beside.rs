@@ -6,8 +6,8 @@ use http::HeaderMap;
 use samovar_config::Coding;
 use std::ffi::OsString;
 use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::UNIX_EPOCH;
 
 /// The packed file that the client likes best; `preferred` is the server's order, if it has one. True: what is sent
 /// depends on what the client accepts.
@@ -31,13 +31,13 @@ pub(super) fn find(
     (!found.is_empty(), at.map(|at| found.swap_remove(at)))
 }
 
-/// One that is older than what it was made of is out of date.
+/// One that is older than what it was made of is out of date. Whole seconds count: `brotli --keep`, archives and layers of
+/// images keep no more of a time than these.
 fn look(path: &Path, metadata: &Metadata, coding: Coding) -> Option<Opened> {
     let mut name = OsString::from(path);
     name.push(coding.extension());
     let file = open(Path::new(&name)).ok()?;
     let packed = file.metadata().ok().filter(Metadata::is_file)?;
-    let time = |of: &Metadata| of.modified().unwrap_or(UNIX_EPOCH);
-    let is_fresh = time(&packed) >= time(metadata);
+    let is_fresh = packed.mtime() >= metadata.mtime();
     is_fresh.then_some(Opened { file, metadata: packed, coding: Some(coding) })
 }

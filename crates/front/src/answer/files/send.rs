@@ -64,11 +64,13 @@ pub(super) fn send(
         (_, Wanted::Whole) => whole(disk, file, size, kind)?,
         (_, Wanted::Parts(parts)) => partial(disk, file, size, parts, kind),
     };
+    // An empty body is not packed, and clients that unpack it find no end.
+    let has_content = matches!(response.status(), StatusCode::OK | StatusCode::PARTIAL_CONTENT);
     let headers = response.headers_mut();
     set(headers, header::ETAG, validators.etag);
     set(headers, header::LAST_MODIFIED, httpdate::fmt_http_date(validators.modified));
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    if let Some(coding) = coding {
+    if let Some(coding) = coding.filter(|_| has_content) {
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
     }
     Ok(response)

@@ -29,13 +29,18 @@ pub(crate) fn instead(
     shared: &Shared,
     folders: &BTreeMap<String, PathBuf>,
     parts: &Parts,
-    response: Response<AnswerBody>,
+    mut response: Response<AnswerBody>,
 ) -> Result<Response<AnswerBody>, Failure> {
     let headers = response.headers();
-    let named = headers.get(&BY_PATH).or_else(|| headers.get(&BY_FILE));
-    let Some(named) = named.filter(|_| response.status() == StatusCode::OK).cloned() else {
+    let Some(named) = headers.get(&BY_PATH).or_else(|| headers.get(&BY_FILE)).cloned() else {
         return Ok(response);
     };
+    if response.status() != StatusCode::OK {
+        // Where files lie is nobody's business, and frameworks set it beside a 304, too.
+        response.headers_mut().remove(&BY_PATH);
+        response.headers_mut().remove(&BY_FILE);
+        return Ok(response);
+    }
     let is_path = headers.contains_key(&BY_PATH);
     let found = place(folders, named.as_bytes(), is_path);
     let Some((folder, below)) = found else {
@@ -75,7 +80,8 @@ fn joined(
 ) -> Response<AnswerBody> {
     let (mut head, body) = of_script.into_parts();
     of_file.body_mut().replace(&body);
-    for name in [BY_PATH, BY_FILE, header::CONTENT_LENGTH, header::CONTENT_ENCODING] {
+    let of_its_body = [header::CONTENT_LENGTH, header::CONTENT_ENCODING, header::CONTENT_RANGE];
+    for name in of_its_body.into_iter().chain([BY_PATH, BY_FILE]) {
         head.headers.remove(name);
     }
     for (name, value) in of_file.headers_mut().drain() {
@@ -94,7 +100,9 @@ fn place<'a>(
     is_path: bool,
 ) -> Option<(&'a Path, PathBuf)> {
     let (folder, below) = if is_path {
-        let path = crate::route::normal(named)?;
+        // A query, which nginx takes for one, too: no file is looked for by it.
+        let path = named.split(|byte| *byte == b'?').next().unwrap_or(named);
+        let path = crate::route::normal(path)?;
         // Of nested paths the longest.
         let fits = folders.iter().rev().find(|(prefix, _)| path.starts_with(prefix.as_bytes()));
         let (prefix, folder) = fits?;
@@ -164,6 +172,10 @@ mod tests {
             ("/p/a%20b", true, Some("/srv/p + a b")),
             ("/p/deep/a", true, Some("/srv/other + a")),
             ("/p//x/../a", true, Some("/srv/p + a")),
+            ("/p/a.zip?b=/../c", true, Some("/srv/p + a.zip")),
+            ("/p/a%3Fb", true, Some("/srv/p + a?b")),
+            ("/p/?a", true, None),
+            ("/srv/p/a?b", false, Some("/srv/p + a?b")),
             ("/p/", true, None),
             ("/p", true, None),
             ("/px/a", true, None),

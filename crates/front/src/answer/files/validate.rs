@@ -30,15 +30,18 @@ impl Validators {
     pub(crate) fn judge(&self, headers: &HeaderMap) -> Verdict {
         let text = |name| headers.get(name).and_then(|v| v.to_str().ok());
         let is_after = |date: &str| parse(date).is_some_and(|date| self.modified > date);
-        if let Some(tags) = text(header::IF_MATCH) {
-            if !self.is_among(tags, false) {
+        // A list may come in several lines.
+        let has = |name| headers.contains_key(name);
+        let lists = |name| headers.get_all(name).iter().filter_map(|line| line.to_str().ok());
+        if has(header::IF_MATCH) {
+            if !lists(header::IF_MATCH).any(|tags| self.is_among(tags, false)) {
                 return Verdict::Failed;
             }
         } else if text(header::IF_UNMODIFIED_SINCE).is_some_and(is_after) {
             return Verdict::Failed;
         }
-        if let Some(tags) = text(header::IF_NONE_MATCH) {
-            if self.is_among(tags, true) {
+        if has(header::IF_NONE_MATCH) {
+            if lists(header::IF_NONE_MATCH).any(|tags| self.is_among(tags, true)) {
                 return Verdict::NotModified;
             }
         } else if let Some(date) = text(header::IF_MODIFIED_SINCE).and_then(parse)
@@ -97,6 +100,9 @@ mod tests {
         check(&[("if-none-match", "W/\"a-1\"")], NotModified);
         check(&[("if-none-match", "\"x\", \"a-1\"")], NotModified);
         check(&[("if-none-match", "*")], NotModified);
+        check(&[("if-none-match", "\"x\""), ("if-none-match", "\"a-1\"")], NotModified);
+        check(&[("if-match", "\"x\""), ("if-match", "\"a-1\"")], Send);
+        check(&[("if-match", "\"x\""), ("if-match", "\"y\"")], Failed);
         check(&[("if-none-match", "\"x\"")], Send);
         check(&[("if-none-match", "\"x\""), ("if-modified-since", THEN)], Send);
         check(&[("if-modified-since", THEN)], NotModified);
