@@ -1,5 +1,7 @@
 //! The server at the edge: TLS, HTTP/2, sockets in the file system, and proxies of all kinds in front of it.
 
+#[path = "edge/alike.rs"]
+mod alike;
 #[path = "edge/certificates.rs"]
 mod certificates;
 #[path = "edge/idle.rs"]

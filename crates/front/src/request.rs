@@ -55,8 +55,13 @@ pub(crate) async fn serve(
     note: Note,
 ) -> Response<AnswerBody> {
     let shared = &connection.shared;
+    let is_head = request.method() == Method::HEAD;
+    let sorry = || {
+        let page = error_page::sorry();
+        if is_head { own::head_of(page) } else { page }
+    };
     let serving = pin!(tell(connection, request, note));
-    let mut response = mishap::guard(&shared.counters, serving, error_page::sorry).await;
+    let mut response = mishap::guard(&shared.counters, serving, sorry).await;
     if shared.draining.get() {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
@@ -143,6 +148,7 @@ async fn tell(
     response.headers_mut().entry(X_REQUEST_ID).or_insert(id);
     entry.answered(response.status());
     if parts.method == Method::HEAD {
+        response = own::head_of(response);
         entry.complete();
     }
     response.map(|body| body.carry(busy, entry))
@@ -222,7 +228,13 @@ async fn answer(
     };
     let mut response = answered?;
     if let Some(effects) = &routed.effects {
+        // What a file depends on no location can know better: caches would give packed bytes to everybody.
+        let depends = matches!(routed.route, Route::Static(_))
+            && response.headers().contains_key(header::VARY);
         effects.apply(response.status(), response.headers_mut());
+        if depends {
+            compress::vary(response.headers_mut());
+        }
     }
     Ok(match wish.filter(|_| may_compress) {
         Some(wish) => compress::pack(shared, &setup.settings.compression, &wish, response),
@@ -232,9 +244,6 @@ async fn answer(
 
 /// Whether an authority may be the one who asks: a token is a name of letters (RFC 8555, section 8.1), so nothing that a path is made plain
 /// of leads elsewhere.
-        if depends {
-            compress::vary(response.headers_mut());
-        }
 fn is_challenge(path: &[u8]) -> bool {
     let of_token = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     path.strip_prefix(ACME_FOLDER).is_some_and(|token| token.iter().all(of_token))

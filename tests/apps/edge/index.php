@@ -7,4 +7,8 @@ if (isset($_GET['getenv'])) {
     echo json_encode(getenv($_GET['getenv']));
     exit;
 }
+http_response_code((int) ($_GET['status'] ?? 200));
+if (isset($_GET['accel'])) {
+    header('X-Accel-Redirect: ' . $_GET['accel']);
+}
 echo json_encode(array_filter($_SERVER, is_string(...)) + ['body' => file_get_contents('php://input')]);

@@ -90,6 +90,35 @@ fn both_versions_go_over_both() {
     assert!(!head.to_lowercase().contains("connection:"), "{head}");
 }
 
+/// Somebody types `http://` with the port of `https://`.
+#[test]
+fn a_request_in_the_clear_is_told_what_is_spoken() {
+    let folder = folder();
+    let (start, _) = secure(folder.path());
+    let with_header = ["--listen", "https://127.0.0.1:0?proxy"];
+    let server = start.args(with_header).start();
+    for address in server.addresses("https://") {
+        let url = format!("http://{address}");
+        let header = if url == https(&server).replace("https", "http") {
+            None
+        } else {
+            Some("--haproxy-protocol")
+        };
+        for of_request in [&["--http1.1"][..], &["-I"], &["--data-binary", &"x".repeat(100_000)]] {
+            let common = ["-o", "-", "-w", " %{http_code}", &url];
+            let args: Vec<&str> =
+                header.into_iter().chain(of_request.iter().copied()).chain(common).collect();
+            let (code, text) = curl(&args);
+            assert!(code == 0 && text.ends_with(" 400"), "{of_request:?}: {code} {text}");
+            let is_told = text.contains("This port speaks HTTPS");
+            assert!(is_told || of_request == ["-I"], "{of_request:?}: {text}");
+        }
+        let secure = url.replace("http:", "https:");
+        let args: Vec<&str> = header.into_iter().chain([secure.as_str()]).collect();
+        assert_eq!(curl(&args).0, 0, "TLS is spoken as ever");
+    }
+}
+
 #[test]
 fn long_bodies_both_ways() {
     let folder = folder();

@@ -5,6 +5,7 @@ use crate::answer::error_page::Failure;
 use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderValue, Method, Response, StatusCode, header};
+use http_body::Body;
 
 /// Methods that scripts are given.
 pub(crate) const ALLOWED: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
@@ -17,6 +18,17 @@ pub(crate) fn about_server(method: &Method) -> Result<Response<AnswerBody>, Fail
     let mut response = Response::new(AnswerBody::empty());
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(ALLOWED));
     Ok(response)
+}
+
+/// What a HEAD is answered with: the length of what a GET would bring, and nothing of it. Of HTTP/1 hyper sees to that
+/// by itself, of HTTP/2 it does not, and clients take a body there for a broken connection.
+pub(crate) fn head_of(response: Response<AnswerBody>) -> Response<AnswerBody> {
+    let bytes = response.body().size_hint().exact().unwrap_or_default();
+    let (mut head, _) = response.into_parts();
+    if bytes > 0 {
+        head.headers.entry(header::CONTENT_LENGTH).or_insert(bytes.into());
+    }
+    Response::from_parts(head, AnswerBody::empty())
 }
 
 /// What an authority has asked for.

@@ -30,6 +30,10 @@ use tokio_rustls::rustls::server::Acceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{LazyConfigAcceptor, TlsAcceptor};
 
+/// How much is read of a request that came in the clear, before its connection is closed: in pieces.
+const IN_THE_CLEAR_PIECE_BYTES: usize = 4 * 1024;
+const IN_THE_CLEAR_PIECES_MAX: usize = 64;
+
 /// What comes before the first request.
 #[derive(Clone, Default)]
 pub(crate) struct Before {
@@ -144,6 +148,11 @@ async fn open(
     let mut is_http2 = false;
     if let Some(session) = before.tls {
         let asks_client = session.asks_client;
+        if unless_closed(state, is_in_the_clear(&stream)).await? {
+            tracing::debug!(peer = ends.peer_text, "HTTP came where TLS is spoken");
+            let _ = unless_closed(state, ask_for_https(stream)).await;
+            return None;
+        }
         match unless_closed(state, secure(stream, session)).await? {
             Ok(mut secured) if tls::is_proof(secured.get_ref().1.alpn_protocol()) => {
                 let _ = unless_closed(state, secured.shutdown()).await;
@@ -168,6 +177,35 @@ async fn open(
     state.enter(Phase::Idle);
     state.meet(ends);
     Some(Opened { stream, is_http2, held })
+}
+
+/// Whether a client speaks HTTP where it should begin with a handshake: a method begins with a capital letter, as no
+/// record of TLS does.
+async fn is_in_the_clear(stream: &AnySocket) -> bool {
+    let first = poll_fn(|cx| stream.poll_first(cx)).await;
+    matches!(first, Ok(Some(byte)) if byte.is_ascii_uppercase())
+}
+
+/// Says what is wrong to somebody who has typed `http://` with the port of `https://`. The request is read as far as it
+/// is there, because a client that is still sending when it is closed upon does not read the answer.
+async fn ask_for_https(mut stream: AnySocket) -> io::Result<()> {
+    const SENTENCE: &str =
+        "400 Bad Request: This port speaks HTTPS: the address begins with https://.\n";
+    let answer = format!(
+        "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{SENTENCE}",
+        SENTENCE.len()
+    );
+    stream.write_all(answer.as_bytes()).await?;
+    stream.shutdown().await?;
+    let mut request = BytesMut::with_capacity(IN_THE_CLEAR_PIECE_BYTES);
+    for _ in 0..IN_THE_CLEAR_PIECES_MAX {
+        request.clear();
+        if stream.read_buf(&mut request).await? == 0 {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// The handshake. An authority that looks for a proof says so in its first word, and gets what others do not.

@@ -8,8 +8,8 @@ use std::fmt::Debug;
 use std::io;
 use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
 
@@ -17,6 +17,9 @@ use tokio_rustls::server::TlsStream;
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Debug + 'static {
     /// Whether bytes lie in the kernel's buffer. The runtime learns of them when it next looks.
     fn has_unread(&self) -> bool;
+
+    /// The first byte that waits to be read, and stays there; `None`: there will be none. Of TLS it is the wire's.
+    fn poll_first(&self, cx: &mut Context<'_>) -> Poll<io::Result<Option<u8>>>;
 
     /// Whether bytes that it has taken may still be its own after a write: then a flush tells.
     fn keeps_written(&self) -> bool;
@@ -26,14 +29,32 @@ pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Debug + 'static {
 pub(super) type AnySocket = Box<dyn Socket>;
 
 fn is_readable(socket: impl AsFd) -> bool {
-    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    matches!(first(socket), Ok(Some(_)))
+}
+
+fn first(socket: impl AsFd) -> io::Result<Option<u8>> {
     let mut byte = [0u8; 1];
-    matches!(rustix::net::recv(socket, &mut byte, flags), Ok((_, 1..)))
+    let (_, bytes) = rustix::net::recv(socket, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
+    Ok((bytes > 0).then_some(byte[0]))
+}
+
+fn is_early<T>(looked: &io::Result<T>) -> bool {
+    looked.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }
 
 impl Socket for TcpStream {
     fn has_unread(&self) -> bool {
         is_readable(self)
+    }
+
+    fn poll_first(&self, cx: &mut Context<'_>) -> Poll<io::Result<Option<u8>>> {
+        loop {
+            ready!(self.poll_read_ready(cx))?;
+            let looked = self.try_io(Interest::READABLE, || first(self));
+            if !is_early(&looked) {
+                return Poll::Ready(looked);
+            }
+        }
     }
 
     fn keeps_written(&self) -> bool {
@@ -46,6 +67,16 @@ impl Socket for UnixStream {
         is_readable(self)
     }
 
+    fn poll_first(&self, cx: &mut Context<'_>) -> Poll<io::Result<Option<u8>>> {
+        loop {
+            ready!(self.poll_read_ready(cx))?;
+            let looked = self.try_io(Interest::READABLE, || first(self));
+            if !is_early(&looked) {
+                return Poll::Ready(looked);
+            }
+        }
+    }
+
     fn keeps_written(&self) -> bool {
         false
     }
@@ -56,6 +87,10 @@ impl Socket for TlsStream<AnySocket> {
         self.get_ref().0.has_unread()
     }
 
+    fn poll_first(&self, cx: &mut Context<'_>) -> Poll<io::Result<Option<u8>>> {
+        self.get_ref().0.poll_first(cx)
+    }
+
     fn keeps_written(&self) -> bool {
         true
     }
@@ -64,6 +99,10 @@ impl Socket for TlsStream<AnySocket> {
 impl Socket for AnySocket {
     fn has_unread(&self) -> bool {
         (**self).has_unread()
+    }
+
+    fn poll_first(&self, cx: &mut Context<'_>) -> Poll<io::Result<Option<u8>>> {
+        (**self).poll_first(cx)
     }
 
     fn keeps_written(&self) -> bool {
@@ -87,6 +126,13 @@ impl Prefixed {
 impl Socket for Prefixed {
     fn has_unread(&self) -> bool {
         !self.first.is_empty() || self.inner.has_unread()
+    }
+
+    fn poll_first(&self, cx: &mut Context<'_>) -> Poll<io::Result<Option<u8>>> {
+        match self.first.first() {
+            Some(byte) => Poll::Ready(Ok(Some(*byte))),
+            None => self.inner.poll_first(cx),
+        }
     }
 
     fn keeps_written(&self) -> bool {
