@@ -140,6 +140,29 @@ fn cgi_fcgi_asks_too() {
     assert_eq!(found["server"]["FCGI_ROLE"], "RESPONDER");
 }
 
+/// People ask for all kinds of scripts; a web server that names them by another root is set up wrong.
+#[test]
+fn roots_that_differ_are_told_of_and_scripts_that_are_absent_are_not() {
+    let site = behind("<?php echo 'ok';", 1);
+    assert_eq!(site.nginx.get("/wp-login.php").status, 404);
+    let ask = |filename: &str| {
+        let output = Command::new("cgi-fcgi")
+            .args(["-bind", "-connect"])
+            .arg(site.folder.path().join("fcgi.sock"))
+            .env_clear()
+            .env("REQUEST_METHOD", "GET")
+            .env("SCRIPT_FILENAME", filename)
+            .stdin(Stdio::null())
+            .output();
+        String::from_utf8_lossy(&output.expect("cgi-fcgi is installed").stdout).into_owned()
+    };
+    let said = ask("/srv/elsewhere/index.php");
+    assert!(said.starts_with("Status: 404"), "{said}");
+    site.server.wait_for_log("a script that is not below the document root: 404");
+    let log = site.server.log();
+    assert!(log.contains("/srv/elsewhere/index.php") && !log.contains("wp-login.php"), "{log}");
+}
+
 #[test]
 fn what_is_no_fastcgi_is_closed_and_counted() {
     let site = behind("<?php echo 'ok';", 1);

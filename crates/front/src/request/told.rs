@@ -12,7 +12,9 @@ use crate::route::target::Target;
 use http::request::Parts;
 use http::{HeaderValue, header};
 use samovar_ring::request::{FLAG_FASTCGI, RequestHead, TooLarge, encode_with};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::rc::Rc;
 
 impl<'a> RequestContext<'a> {
@@ -57,9 +59,12 @@ pub(super) fn complaint(context: &RequestContext<'_>, failure: Failure) -> Optio
         return Some(format!("samovar: request {id}: {failure:?}"));
     }
     let shared = context.shared();
-    if let Some(suppressed) = shared.warnings.no_script.pass() {
-        let root = context.setup.site.root.display();
-        let asked = told.get("ORIG_SCRIPT_FILENAME").unwrap_or(&told.script.filename);
+    let site = &context.setup.site;
+    let asked = told.get("ORIG_SCRIPT_FILENAME").unwrap_or(&told.script.filename);
+    // Below the root it is nobody's mistake here: people ask for all kinds of scripts.
+    let is_below = Path::new(OsStr::from_bytes(asked)).starts_with(&site.root);
+    if !is_below && let Some(suppressed) = shared.warnings.no_script.pass() {
+        let root = site.root.display();
         tracing::warn!(
             script = %asked.escape_ascii(),
             %root,
