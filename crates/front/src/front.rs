@@ -220,8 +220,8 @@ impl PoolEnd {
 
 fn open_log(settings: &Settings) -> Result<AccessLog, StartError> {
     let to = &settings.access_log;
-    AccessLog::start(to).map_err(|source| match to.file().or(to.socket()) {
-        Some(path) => StartError::Log { path: path.to_owned(), source },
-        None => StartError::Io(source),
+    AccessLog::start(to).map_err(|cause| match to.file().or(to.socket()) {
+        Some(path) => StartError::Log { path: path.to_owned(), cause },
+        None => StartError::Io(cause),
     })
 }

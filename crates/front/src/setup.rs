@@ -22,35 +22,35 @@ const INDEX: &str = "index.php";
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The document root is none.
-    #[error("cannot use `{path}` as document root: {source}\nhint: give an existing directory")]
+    #[error("cannot use `{path}` as document root: {cause}\nhint: give an existing directory")]
     Root {
         /// The path that was given.
         path: PathBuf,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The front controller does not lie below the root.
     #[error("the front controller `{0}` is not below the document root")]
     Controller(PathBuf),
     /// A location's error page cannot be read.
     #[error(
-        "cannot read the error page `{path}`: {source}\nhint: the server's user must be able to read it"
+        "cannot read the error page `{path}`: {cause}\nhint: the server's user must be able to read it"
     )]
     ErrorPage {
         /// The file that was named.
         path: PathBuf,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The access log cannot be opened.
     #[error(
-        "cannot open the access log `{path}`: {source}\nhint: its directory must exist and be writable"
+        "cannot open the access log `{path}`: {cause}\nhint: its directory must exist and be writable"
     )]
     Log {
         /// The path that was given.
         path: PathBuf,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A thread, descriptor or the like could not be had.
     #[error("cannot start the front: {0}")]
@@ -119,7 +119,7 @@ fn files_of(site: &Site, settings: &Settings) -> DiskFiles {
 
 fn site_of(settings: &Settings) -> Result<Site, StartError> {
     let root = &settings.root;
-    let failed = |source| StartError::Root { path: root.clone(), source };
+    let failed = |cause| StartError::Root { path: root.clone(), cause };
     if !root.metadata().map_err(failed)?.is_dir() {
         return Err(failed(io::ErrorKind::NotADirectory.into()));
     }
@@ -131,8 +131,8 @@ fn site_of(settings: &Settings) -> Result<Site, StartError> {
     let own = own_files(settings);
     let private =
         |folder: &Path| Private::new(folder, &settings.deny_files, &settings.allow_files, &own);
-    let (locations, folders) = Locations::new(settings)
-        .map_err(|(path, source)| StartError::ErrorPage { path, source })?;
+    let (locations, folders) =
+        Locations::new(settings).map_err(|(path, cause)| StartError::ErrorPage { path, cause })?;
     let folders = folders.into_iter().map(|path| Elsewhere { private: private(&path), path });
     Ok(Site {
         root: root.clone(),

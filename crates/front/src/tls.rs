@@ -10,15 +10,18 @@ mod failure;
 mod files;
 mod issued;
 
+use certificate::Life;
 use chooser::Chooser;
 pub use failure::TlsError;
 use files::{Files, Stamp};
 use issued::{Issued, PROOF_PROTOCOL};
+use jiff::Timestamp;
 use rustls::ServerConfig;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::server::{ProducesTickets, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use samovar_config::{ClientCertificates, Settings, TlsVersion};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What clients may choose after the handshake, the first being ours.
@@ -41,6 +44,8 @@ struct Current {
     has_http2: bool,
     config: Arc<ServerConfig>,
     stamp: Stamp,
+    /// How long those of files hold, until it is said that one does not.
+    lives: Vec<(PathBuf, Life)>,
     /// Files that have changed and cannot be used: said once.
     refused: Option<Stamp>,
 }
@@ -176,6 +181,18 @@ impl Tls {
         }
     }
 
+    /// Which certificates of files clients refuse because of their dates, as sentences; each is told once.
+    pub fn out_of_date(&self) -> Vec<String> {
+        let now = Timestamp::now().as_second();
+        let mut told = Vec::new();
+        self.current().lives.retain(|(path, life)| {
+            let fault = life.fault(now);
+            told.extend(fault.iter().map(|fault| format!("`{}` {fault}", path.display())));
+            fault.is_none()
+        });
+        told
+    }
+
     /// What a connection that begins now is to use.
     pub(crate) fn session(&self) -> Session {
         let current = self.current();
@@ -221,6 +238,8 @@ fn read(
             builder.with_client_cert_verifier(verifier.build().map_err(|e| refused(&e))?)
         }
     };
+    let lives = files.certificates.iter().map(|certificate| certificate.life);
+    let lives = settings.certificates.iter().cloned().zip(lives).collect();
     let mut config =
         builder.with_cert_resolver(Arc::new(Chooser::new(files.certificates, Arc::clone(issued))));
     let first = has_http2.then_some(&ALPN_HTTP2);
@@ -232,7 +251,7 @@ fn read(
         Some(_) => ring::Ticketer::new().map_err(|e| refused(&e))?,
     };
     let settings = settings.clone();
-    Ok(Current { settings, has_http2, config: Arc::new(config), stamp, refused: None })
+    Ok(Current { settings, has_http2, config: Arc::new(config), stamp, lives, refused: None })
 }
 
 /// Whether a client says in its first word that it is an authority, which looks for a proof and nothing else.

@@ -86,6 +86,51 @@ fn what_cannot_be_used_is_told() {
     }
 }
 
+/// What is no reason not to start, and would be found out by visitors.
+#[test]
+fn one_that_has_ended_is_told_of() {
+    let folder = folder();
+    let (_, own) = secure(folder.path());
+    let made = |name: &str, extensions: &str| {
+        let path = |extension: &str| folder.path().join(format!("{name}.{extension}"));
+        std::fs::write(path("ext"), extensions).expect("our own file");
+        let run = |args: &[&str]| {
+            let done = Command::new("openssl").args(args).current_dir(folder.path()).output();
+            let done = done.expect("openssl runs");
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        };
+        let (request, ending) = (format!("{name}.csr"), format!("{name}.ext"));
+        let key = own.key.display().to_string();
+        run(&["req", "-new", "-key", &key, "-subj", "/CN=old", "-out", &request]);
+        let chain = format!("{name}.pem");
+        let mut args = vec!["x509", "-req", "-in", &request, "-signkey", &key, "-days", "-1"];
+        args.extend(["-out", &chain]);
+        if !extensions.is_empty() {
+            args.extend(["-extfile", &ending]);
+        }
+        run(&args);
+        Certificate { chain: path("pem"), key: own.key.clone() }
+    };
+    let ended = made("ended", "subjectAltName=DNS:localhost");
+    let keys = ["--tls-keys", &own.key.display().to_string()];
+    let server = start(&ended).args(keys).start();
+    server.wait_for_log("clients refuse it (hint: renew it");
+    assert!(subject(&https(&server), "localhost").ends_with("old"));
+    // The other way round: one that is good is replaced by one that is not.
+    let replaced = Certificate { chain: folder.path().join("now.pem"), key: own.key.clone() };
+    std::fs::copy(&own.chain, &replaced.chain).expect("our own file");
+    let server = start(&replaced).args(keys).start();
+    assert!(!server.log().contains("clients refuse it"));
+    std::fs::copy(&ended.chain, &replaced.chain).expect("our own file");
+    server.reload().expect("it reloads");
+    server.wait_for_log("now.pem` ended on ");
+    // And one without room for names, which no client would take: it says so.
+    let old = made("old", "");
+    let (code, log) = start(&old).args(keys).refuse();
+    assert!(code == Some(1) && log.contains("version 1 of X.509"), "{log}");
+    assert!(log.contains("hint: have it made anew with `subjectAltName`"), "{log}");
+}
+
 #[test]
 fn versions_ciphers_and_staples() {
     let folder = folder();
@@ -96,6 +141,18 @@ fn versions_ciphers_and_staples() {
     let url = https(&server);
     let speaks = |args: &[&str]| handshake(&url, args).contains("Cipher is ");
     let is_none = |args: &[&str]| handshake(&url, args).contains("Cipher is (NONE)");
+    // Clients that ask for a staple end the handshake over one that is none.
+    let mut staple = leaf.chain.clone().into_os_string();
+    staple.push(".ocsp");
+    let good = std::fs::read(&staple).expect("a staple");
+    for bad in [&b"-----BEGIN OCSP RESPONSE-----"[..], &[0x30, 3, 0x0a, 1, 6], &good[..40]] {
+        std::fs::write(&staple, bad).expect("our own file");
+        let said = server.reload().expect_err("it refuses");
+        assert!(said.contains("it is no answer of OCSP") && said.contains("hint: "), "{said}");
+    }
+    assert!(handshake(&url, &["-status"]).contains("OCSP Response Status: successful"));
+    std::fs::write(&staple, good).expect("our own file");
+    server.reload().expect("it reloads");
     assert!(speaks(&["-tls1_3"]) && !is_none(&["-tls1_3"]));
     assert!(speaks(&["-tls1_2"]) && !is_none(&["-tls1_2"]));
     // openssl itself must be talked into these.

@@ -54,6 +54,11 @@ pub(super) async fn guard_withheld(shared: Rc<Shared>) {
 /// Has certificates read again when their files have changed.
 pub(super) async fn renew(shared: Rc<Shared>, tls: Arc<Tls>) {
     loop {
+        for certificate in tls.out_of_date() {
+            tracing::warn!(
+                "{certificate}: clients refuse it (hint: renew it; its file is read again by itself)"
+            );
+        }
         tokio::time::sleep(CERTIFICATE_LOOK).await;
         let tls = Arc::clone(&tls);
         match shared.disk.run(move || Ok(tls.refresh())).await {

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file that is named cannot be read.
-    #[error("cannot read `{path}`: {source}\nhint: {hint}")]
+    #[error("cannot read `{path}`: {cause}\nhint: {hint}")]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
-        source: io::Error,
+        /// What the system said. No `source`: it would be told once more, behind the hint.
+        cause: io::Error,
         /// What to do.
         hint: &'static str,
     },
@@ -34,7 +34,7 @@ pub enum TlsError {
 impl TlsError {
     /// Whether only the rights to read the file are missing: a server that has given up root may not have them.
     pub fn is_for_want_of_rights(&self) -> bool {
-        matches!(self, TlsError::Unreadable { source, .. }
-            if source.kind() == io::ErrorKind::PermissionDenied)
+        matches!(self, TlsError::Unreadable { cause, .. }
+            if cause.kind() == io::ErrorKind::PermissionDenied)
     }
 }

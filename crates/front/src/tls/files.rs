@@ -1,6 +1,6 @@
 //! Certificates, keys and the like, as they lie in files.
 
-use super::certificate::Certificate;
+use super::certificate::{Certificate, is_nameless};
 use super::failure::TlsError;
 use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
@@ -19,6 +19,10 @@ const PEM_HINT: &str =
     "PEM files have lines such as -----BEGIN CERTIFICATE-----, the server's own certificate first";
 const KEY_HINT: &str = "the key stands in the certificate's file, beside it with the extension `.key` or as \
                         `privkey.pem`, or is named in `tls.keys`";
+const NAMES_HINT: &str = "have it made anew with `subjectAltName`, as by `openssl req -x509 -addext subjectAltName=DNS:…`, \
+                          or `openssl x509 -req -copy_extensions copy`";
+const STAPLE_HINT: &str =
+    "`openssl ocsp -respout FILE` writes one; without the file the server goes on without";
 const RIGHTS_HINT: &str =
     "the user that the server becomes must be able to read it, if it is to be read again";
 
@@ -89,10 +93,14 @@ fn certificate(
         Some(path) => private_key(path, &contents(path, KEY_HINT)?)?,
         None => find_key(path, &text)?,
     };
+    if chain.first().is_some_and(is_nameless) {
+        let what = "it is of version 1 of X.509, which has no room for the names that it is for";
+        return Err(unusable(path, what, NAMES_HINT));
+    }
     let mut certified = CertifiedKey::from_der(chain, key, provider).map_err(|error| {
         unusable(path, error, "the key is that of the file's first certificate")
     })?;
-    certified.ocsp = optional(&with_extension(path, "ocsp"))?;
+    certified.ocsp = staple(&with_extension(path, "ocsp"))?;
     Certificate::new(certified).map_err(|what| unusable(path, what, PEM_HINT))
 }
 
@@ -142,11 +150,40 @@ fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
     Ok(roots)
 }
 
+/// The answer of the authority that goes along. Clients that want one end the handshake over anything else: it would be
+/// worse than none.
+fn staple(path: &Path) -> Result<Option<Vec<u8>>, TlsError> {
+    let found = optional(path)?;
+    match &found {
+        Some(bytes) if !is_good_answer(bytes) => {
+            Err(unusable(path, "it is no answer of OCSP in DER that went well", STAPLE_HINT))
+        }
+        _ => Ok(found),
+    }
+}
+
+/// Whether these bytes are an `OCSPResponse` whose status is `successful` (RFC 6960, 4.2.1), and nothing besides. Who
+/// signed it and of what it speaks is for clients to see.
+fn is_good_answer(bytes: &[u8]) -> bool {
+    const SUCCESSFUL: &[u8] = &[0x0a, 1, 0];
+    let Some((&[0x30, length], rest)) = bytes.split_first_chunk() else { return false };
+    // From 0x80 on the low bits say in how many bytes the length stands.
+    let long = if length < 0x80 { 0 } else { usize::from(length & 0x7f) };
+    let Some((digits, content)) = rest.split_at_checked(long).filter(|_| long <= 4) else {
+        return false;
+    };
+    let length = match long {
+        0 => usize::from(length),
+        _ => digits.iter().fold(0, |sum, digit| sum << 8 | usize::from(*digit)),
+    };
+    content.len() == length && content.starts_with(SUCCESSFUL) && length > SUCCESSFUL.len()
+}
+
 /// `None`: there is no such file, or an empty one.
 fn optional(path: &Path) -> Result<Option<Vec<u8>>, TlsError> {
     match contents(path, "remove it, or make it readable") {
         Ok(bytes) => Ok((!bytes.is_empty()).then_some(bytes)),
-        Err(TlsError::Unreadable { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+        Err(TlsError::Unreadable { cause, .. }) if cause.kind() == io::ErrorKind::NotFound => {
             Ok(None)
         }
         Err(error) => Err(error),
@@ -154,10 +191,10 @@ fn optional(path: &Path) -> Result<Option<Vec<u8>>, TlsError> {
 }
 
 fn contents(path: &Path, hint: &'static str) -> Result<Vec<u8>, TlsError> {
-    let failed = |source: io::Error| {
-        let is_right = source.kind() == io::ErrorKind::PermissionDenied;
+    let failed = |cause: io::Error| {
+        let is_right = cause.kind() == io::ErrorKind::PermissionDenied;
         let hint = if is_right { RIGHTS_HINT } else { hint };
-        TlsError::Unreadable { path: path.to_owned(), source, hint }
+        TlsError::Unreadable { path: path.to_owned(), cause, hint }
     };
     let found = fs::metadata(path).map_err(failed)?;
     // A pipe would be waited for.
