@@ -3,11 +3,11 @@
 declare(strict_types=1);
 
 header('Content-Type: application/json');
+http_response_code((int) ($_GET['status'] ?? 200));
 if (isset($_GET['getenv'])) {
     echo json_encode(getenv($_GET['getenv']));
     exit;
 }
-http_response_code((int) ($_GET['status'] ?? 200));
 if (isset($_GET['accel'])) {
     header('X-Accel-Redirect: ' . $_GET['accel']);
 }

@@ -21,13 +21,14 @@ fn site(folder: &Path) -> (Start, String) {
         ("long.txt", &"long ".repeat(50_000)),
         ("empty.txt", ""),
         ("packed.txt", "plain"),
-        ("packed.txt.gz", "not smaller"),
         ("page/index.html", "a page of a folder"),
     ] {
         let path = files.join(name);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("our own folder");
         std::fs::write(path, text).expect("our own file");
     }
+    let packed = Command::new("gzip").arg("--keep").arg(files.join("packed.txt")).status();
+    assert!(packed.expect("gzip is installed").success());
     let config = r#"
 [compression]
 codings = ["gzip"]
@@ -73,6 +74,11 @@ fn ask(version: &str, url: &str, asked: &[&str]) -> Seen {
             headers.entry(name).or_default().push(value.to_owned());
         }
     }
+    // HTTP/2 need not say it: there are no frames of data.
+    let is_nothing = |values: &Vec<String>| values.len() == 1 && values[0] == "0";
+    if headers.get("content-length").is_some_and(is_nothing) {
+        headers.remove("content-length");
+    }
     Seen { code, status, headers, body: body.len() }
 }
 
@@ -81,9 +87,9 @@ const TARGETS: [&str; 18] = [
     "/?accel=/sent/sent.txt",
     "/?accel=/sent/none",
     "/?accel=/elsewhere",
-    "/?status=204",
-    "/?status=304",
-    "/?status=404",
+    "/?getenv=HOME&status=204",
+    "/?getenv=HOME&status=304",
+    "/?getenv=HOME&status=404",
     "/files/long.txt",
     "/files/empty.txt",
     "/files/packed.txt",
@@ -113,7 +119,8 @@ const REQUESTS: &[&[&str]] = &[
     &["-H", "If-Match: \"x\""],
     &["-H", "If-Range: \"x\"", "-H", "Range: bytes=1-3"],
     &["-H", "Accept: text/html"],
-    &["-d", "a=b"],
+    // With a body, curl 7.88 and the like may miss an answer that does not wait for it: behind nginx, too.
+    &["-X", "POST"],
     &["-X", "OPTIONS"],
     &["-X", "DELETE"],
     &["-X", "TRACE"],
@@ -144,11 +151,13 @@ fn head_tells_the_length() {
     let (start, config) = site(folder.path());
     let server = start.config(&config).start();
     let clear = format!("http://{}", server.address());
+    let packed =
+        std::fs::metadata(folder.path().join("files/packed.txt.gz")).expect("our own file");
     for (target, length) in [
         ("/?accel=/sent/sent.txt", "26"),
         ("/files/long.txt", "250000"),
         ("/files/empty.txt", "0"),
-        ("/files/packed.txt", "11"),
+        ("/files/packed.txt", &packed.len().to_string()),
         ("/files/none.txt", "49"),
         ("/denied/a", "42"),
         ("/none/a", "17"),
@@ -158,7 +167,8 @@ fn head_tells_the_length() {
             let url = format!("{clear}{target}");
             let seen = ask(version, &url, &["-I", "-H", "Accept-Encoding: gzip"]);
             let told = seen.headers.get("content-length").map(|values| values.join(","));
-            assert_eq!((seen.code, told.as_deref()), (0, Some(length)), "{version} {target}");
+            let told = told.as_deref().unwrap_or("0");
+            assert_eq!((seen.code, told), (0, length), "{version} {target}");
         }
     }
 }
