@@ -188,6 +188,7 @@ fn links_lead_around_no_refusal() {
         ("other/a.txt", "other"),
         ("storage/closed/a.txt", "closed"),
         ("storage/open/a.txt", "open"),
+        ("storage/hidden/a.txt", "hidden"),
         ("site/data/a.txt", "data"),
         ("site/data/run.php", "<?php echo 'ran';"),
     ] {
@@ -203,6 +204,8 @@ fn links_lead_around_no_refusal() {
         ("../storage", "site/storage"),
         ("../closed/a.txt", "storage/open/link.txt"),
         ("../storage/closed", "site/shortcut"),
+        ("../storage/closed/a.txt", "site/short.txt"),
+        ("../storage/hidden", "site/hid"),
         ("data/a.txt", "site/data.txt"),
         ("data/run.php", "site/data.php"),
         ("data/a.txt", "site/allowed.txt"),
@@ -211,7 +214,7 @@ fn links_lead_around_no_refusal() {
     }
     let base = site.folder.path().display().to_string();
     let config = format!(
-        "link_targets = [\"{base}\"]\ndeny_files = [\"/data/*\"]\nallow_files = [\"/allowed.txt\"]\n{}",
+        "link_targets = [\"{base}\"]\ndeny_files = [\"/data/*\", \"storage/hidden/*\"]\nallow_files = [\"/allowed.txt\"]\n{}",
         r#"
 [[location]]
 path = ["/secret/*", "/tool/private/*", "/storage/closed/*"]
@@ -238,6 +241,8 @@ alias = "FOLDER/other"
         "/tool/root.txt",
         "/storage/closed/a.txt",
         "/storage/open/link.txt",
+        "/shortcut/a.txt",
+        "/short.txt",
     ] {
         let answer = server.get(target);
         assert_eq!(answer.status, 403, "{target}: {}", answer.text());
@@ -252,7 +257,14 @@ alias = "FOLDER/other"
         assert_eq!(server.get(target).text(), text, "{target}");
     }
     // What `deny_files` names is absent, by whatever name.
-    for target in ["/data/a.txt", "/data.txt", "/data.php", "/data/run.php"] {
+    for target in [
+        "/data/a.txt",
+        "/data.txt",
+        "/data.php",
+        "/data/run.php",
+        "/storage/hidden/a.txt",
+        "/hid/a.txt",
+    ] {
         assert!(server.get(target).text().starts_with("app "), "{target}");
     }
 }

@@ -34,6 +34,9 @@ pub(crate) trait Files {
     /// Where a link below `folder` has led that `below` has come by: the paths by which the canonical `file` could have been
     /// asked for without that link, each below a folder. Nothing: there was none.
     fn places(&self, folder: usize, below: &[u8], file: &Path) -> Vec<(usize, Vec<u8>)>;
+
+    /// The part of the canonical `file` below the folder that `below` leads to, if it lies there: with leading slash.
+    fn part_below(&self, folder: usize, below: &[u8], file: &Path) -> Option<Vec<u8>>;
 }
 
 /// Whether a place below the root is hidden, wherever the request's path came from. Names that begin with two dots
@@ -138,6 +141,11 @@ impl DiskFiles {
     }
 }
 
+/// The name of a file below nothing that is known.
+fn file_name(file: &Path) -> Vec<u8> {
+    [b"/", file.file_name().unwrap_or_default().as_bytes()].concat()
+}
+
 impl Files for DiskFiles {
     fn look(&self, folder: usize, below: &[u8]) -> Found {
         let Some(folder) = self.folders.get(folder) else { return Found::Absent };
@@ -171,6 +179,13 @@ impl Files for DiskFiles {
         Some([b"/", below.as_os_str().as_bytes()].concat())
     }
 
+    fn part_below(&self, folder: usize, below: &[u8], file: &Path) -> Option<Vec<u8>> {
+        let path = [self.folders.get(folder)?.path.as_os_str().as_bytes(), below].concat();
+        let base = Path::new(OsStr::from_bytes(&path)).canonicalize().ok()?;
+        let rest = file.strip_prefix(base).ok()?;
+        Some([b"/", rest.as_os_str().as_bytes()].concat())
+    }
+
     fn places(&self, folder: usize, below: &[u8], file: &Path) -> Vec<(usize, Vec<u8>)> {
         let under = |base: &Path| {
             let rest = file.strip_prefix(base).ok()?;
@@ -186,15 +201,12 @@ impl Files for DiskFiles {
             folders.filter_map(|(at, base)| Some((at, under(&base.resolve()?)?))).collect();
         // A link to a folder elsewhere gives what lies in it a name, which may have rules: each folder on the way may
         // be one. There are no more of them than the path of a file that is there has slashes.
-        let root = asked.path.as_os_str().as_bytes();
         for end in memchr::memchr_iter(b'/', below).skip(1) {
-            let path = [root, &below[..end]].concat();
-            let base = Path::new(OsStr::from_bytes(&path)).canonicalize().ok();
-            places.extend(
-                base.and_then(|base| under(&base))
-                    .map(|rest| (folder, [&below[..end], &rest].concat())),
-            );
+            let rest = self.part_below(folder, &below[..end], file);
+            places.extend(rest.map(|rest| (folder, [&below[..end], &rest].concat())));
         }
+        // It was reached by a link in any case.
+        places.extend(places.is_empty().then(|| (folder, file_name(file))));
         places
     }
 }
@@ -222,5 +234,50 @@ mod tests {
         assert_eq!(files.below_root(second.as_os_str().as_bytes()), Some(&b"/index.php"[..]));
         assert_eq!(files.look(0, b"/index.php"), Found::File(second));
         assert_eq!(files.below_root(b"/etc/passwd"), None);
+    }
+
+    #[test]
+    fn a_place_has_all_its_names() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let base = folder.path().canonicalize().expect("it is there");
+        let path = |name: &str| base.join(name);
+        for name in ["site/a", "tool/in", "tool/deep", "kept/closed"] {
+            std::fs::create_dir_all(path(name)).expect("our own folder");
+        }
+        for name in ["site/a/x", "tool/in/x", "tool/x", "kept/closed/x"] {
+            std::fs::write(path(name), "").expect("our own folder");
+        }
+        for (to, at) in [
+            ("a/x", "site/link"),
+            ("../tool", "site/tool"),
+            ("../kept", "site/kept"),
+            ("../kept/closed/x", "site/short"),
+            ("../in/x", "tool/deep/link"),
+        ] {
+            symlink(to, path(at)).expect("our own folder");
+        }
+        let files = DiskFiles::new([path("site"), path("tool")], std::slice::from_ref(&base));
+        for (at, below, expected) in [
+            (0, "/a/x", &[][..]),
+            (1, "/in/x", &[]),
+            (0, "/link", &[(0, "/a/x")]),
+            (0, "/tool/x", &[(1, "/x"), (0, "/tool/x")]),
+            (0, "/tool/deep/link", &[(1, "/in/x"), (0, "/tool/in/x")]),
+            (0, "/kept/closed/x", &[(0, "/kept/closed/x"), (0, "/kept/closed/x")]),
+            (0, "/short", &[(0, "/x")]),
+            (1, "/deep/link", &[(1, "/in/x")]),
+        ] {
+            let Found::File(file) = files.look(at, below.as_bytes()) else { panic!("{below}") };
+            let found = files.places(at, below.as_bytes(), &file);
+            let text = |(at, name): &(usize, Vec<u8>)| (*at, String::from_utf8_lossy(name).into());
+            let found: Vec<(usize, String)> = found.iter().map(text).collect();
+            let expected: Vec<_> = expected.iter().map(|(at, n)| (*at, (*n).to_owned())).collect();
+            assert_eq!(found, expected, "{at} {below}");
+        }
+        let closed = path("kept/closed/x");
+        let part = |below: &str| files.part_below(0, below.as_bytes(), &closed);
+        assert_eq!(part("/kept/closed").as_deref(), Some(&b"/x"[..]));
+        assert_eq!(part("/kept").as_deref(), Some(&b"/closed/x"[..]));
+        assert_eq!((part("/tool"), part("/none")), (None, None));
     }
 }

@@ -173,6 +173,13 @@ impl Locations {
         tables.flat_map(|table| table.paths.iter().map(Pattern::folder))
     }
 
+    /// The folders of the paths that are refused, or are none of these.
+    pub(crate) fn refused_folders(&self) -> impl Iterator<Item = &[u8]> {
+        let is_refusal = |table: &&Table| table.deny.is_some() || table.scripts.is_some();
+        let paths = self.tables.iter().filter(is_refusal).flat_map(|table| &table.paths);
+        paths.filter_map(Pattern::literal_folder)
+    }
+
     /// What else holds for `path`.
     pub(crate) fn held(&self, host: &[u8], path: &[u8]) -> Held<'_> {
         let mut held = Held::default();

@@ -110,6 +110,8 @@ pub(super) fn glob(pattern: &[u8], text: &[u8]) -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Private {
     denied: Vec<Pattern>,
+    /// The folders that stand at the beginning of some, as they were written.
+    denied_folders: Vec<Vec<u8>>,
     allowed: Vec<Pattern>,
     own: Vec<PathBuf>,
     is_project: bool,
@@ -122,6 +124,7 @@ impl Private {
         let patterns = |texts: &[String]| texts.iter().map(|text| Pattern::new(text)).collect();
         Private {
             denied: patterns(denied),
+            denied_folders: denied.iter().filter_map(|text| folder_of(text)).collect(),
             allowed: patterns(allowed),
             own: own.iter().map(|path| resolve(path)).collect(),
             is_project: is_project(root),
@@ -144,6 +147,11 @@ impl Private {
                 || self.denied.iter().any(|denied| denied.matches(path))
                 || (self.is_project && is_project_file(last(path)))
         })
+    }
+
+    /// The folders, as paths below the root, that the settings refuse something in.
+    pub(crate) fn denied_folders(&self) -> impl Iterator<Item = &[u8]> {
+        self.denied_folders.iter().map(Vec::as_slice)
     }
 
     /// Whether the settings refuse anything by its name.
@@ -194,6 +202,20 @@ pub fn public_folder(root: &Path) -> Option<PathBuf> {
 fn resolve(path: &Path) -> PathBuf {
     let parent = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
     path.canonicalize().ok().or_else(parent).unwrap_or_else(|| path.to_owned())
+}
+
+/// The folders at the beginning of a pattern, as they are written.
+pub(super) fn literal_folder(pattern: &[u8]) -> Option<&[u8]> {
+    let is_any = |byte: &u8| matches!(byte, b'*' | b'?');
+    let end = pattern.iter().position(is_any).unwrap_or(pattern.len());
+    let slash = memchr::memrchr(b'/', &pattern[..end]).filter(|at| *at > 0)?;
+    pattern.starts_with(b"/").then_some(&pattern[..slash])
+}
+
+/// Of `data/*.txt`: `/data`.
+fn folder_of(pattern: &str) -> Option<Vec<u8>> {
+    let path = format!("/{}", pattern.trim_start_matches('/'));
+    literal_folder(path.as_bytes()).map(<[u8]>::to_vec)
 }
 
 fn last(path: &[u8]) -> &[u8] {

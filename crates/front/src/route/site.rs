@@ -256,6 +256,17 @@ impl<F: Files> Way<'_, F> {
                 names.push(below);
             }
         }
+        if !names.is_empty() {
+            // What is refused by a name that only another link gives it.
+            let folders = self.site.locations.refused_folders();
+            let folders = folders.chain(self.site.private.denied_folders());
+            names.extend(folders.filter_map(|folder| {
+                let held = self.site.locations.held(self.host, folder);
+                let Alias { folder: at, prefix_bytes } = held.alias.map_or(ROOT, |said| said.what);
+                let rest = self.files.part_below(at, folder.get(prefix_bytes..)?, file)?;
+                Some([folder, &rest].concat())
+            }));
+        }
         names
     }
 
@@ -410,6 +421,10 @@ mod tests {
 
         fn places(&self, _: usize, _: &[u8], _: &Path) -> Vec<(usize, Vec<u8>)> {
             Vec::new()
+        }
+
+        fn part_below(&self, _: usize, _: &[u8], _: &Path) -> Option<Vec<u8>> {
+            None
         }
     }
 

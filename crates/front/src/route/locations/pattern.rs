@@ -1,6 +1,6 @@
 //! Patterns of paths and hosts.
 
-use crate::route::private::glob;
+use crate::route::private::{glob, literal_folder};
 
 /// A path, or a file's name, with `*`.
 #[derive(Clone, Debug)]
@@ -35,6 +35,11 @@ impl Pattern {
         let path = if before.first() == Some(&b'/') { path } else { last(path) };
         // `/a/*` fits `/a`, too.
         Some(path.get(before.len()..path.len().saturating_sub(after.len())).unwrap_or_default())
+    }
+
+    /// The folders that stand before what is any text: of `/a/b/c*.php` `/a/b`. `None`: there is none.
+    pub(super) fn literal_folder(&self) -> Option<&[u8]> {
+        literal_folder(&self.text)
     }
 
     /// Of `/a/*`: `/a`.

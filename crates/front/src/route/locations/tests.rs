@@ -46,6 +46,10 @@ impl Files for Tree {
         Some(format!("/{}", below.display()).into())
     }
 
+    fn part_below(&self, _: usize, _: &[u8], _: &Path) -> Option<Vec<u8>> {
+        None
+    }
+
     fn places(&self, folder: usize, below: &[u8], file: &Path) -> Vec<(usize, Vec<u8>)> {
         let base = if folder == 0 { "/site" } else { "/tool" };
         let under =
