@@ -74,6 +74,8 @@ pub(super) async fn sweep(shared: Rc<Shared>, connections: Rc<Connections>) {
     let mut sweeps = 0u32;
     loop {
         interval.tick().await;
+        #[cfg(test)]
+        assert!(!crate::runtime::mishap::BREAKS.get(), "as a test wants it");
         sweep_once(&shared, &connections);
         sweeps = sweeps.wrapping_add(1);
         if sweeps.is_multiple_of(SWEEPS_PER_TICK) {

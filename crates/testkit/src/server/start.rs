@@ -329,6 +329,12 @@ impl Start {
             // Whoever tests in a container is.
             command.arg("--allow-root");
         }
+        // Whatever is tested, by a front of several threads: `make threads`.
+        if let Ok(threads) = std::env::var("FRONT_THREADS")
+            && !self.args.iter().any(|arg| arg == "--front-threads")
+        {
+            command.args(["--front-threads", &threads]);
+        }
         command.args(&self.args).stdout(stdout);
         // As php-fpm with clear_env: $_SERVER must not depend on who runs the tests.
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
