@@ -123,7 +123,7 @@ fn sweep_pool(shared: &Shared) {
     let mut events: Vec<FrontEvent> = Vec::new();
     let mut exchanges = shared.exchanges.borrow_mut();
     exchanges.sweep(timeouts, &mut events);
-    shared.counters.queue_depth.set(exchanges.reported_depth() as u64);
+    shared.counters.queue_depth.set(exchanges.swept_depth() as u64);
     shared.counters.slots_in_use.set(exchanges.in_use() as u64);
     if exchanges.scripts_wait() {
         events.push(FrontEvent::LaneNeeded(Lane::Script));

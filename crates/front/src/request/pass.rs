@@ -135,7 +135,7 @@ fn report(
 ) -> Failure {
     let shared = request.shared();
     shared.counters.pass_troubles[trouble as usize].add(1);
-    if let Some(suppressed) = shared.warnings.pass[trouble as usize].pass() {
+    if let Some(suppressed) = shared.common.warnings.pass[trouble as usize].pass() {
         let (what, hint) = trouble.words();
         tracing::warn!(
             %upstream,

@@ -57,7 +57,7 @@ pub(super) fn complaint(context: &RequestContext<'_>, failure: Failure) -> Optio
         return Some(format!("samovar: request {id}: {failure:?}"));
     }
     let shared = context.shared();
-    if let Some(suppressed) = shared.warnings.no_script.pass() {
+    if let Some(suppressed) = shared.common.warnings.no_script.pass() {
         let root = context.setup.site.root.display();
         let asked = told.get("ORIG_SCRIPT_FILENAME").unwrap_or(&told.script.filename);
         tracing::warn!(

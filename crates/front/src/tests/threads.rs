@@ -102,6 +102,29 @@ fn the_queue_is_full_for_all_threads_at_once() {
     }
 }
 
+/// Whichever threads have nothing to do, and sleep.
+#[test]
+fn who_waits_is_told_of_whatever_thread_it_is() {
+    for (runs, waits) in [(0, 1), (1, 0), (1, 2), (2, 1)] {
+        let (server, go, _) = gated(server(|_| {}));
+        let mut clients: Vec<_> = (0..THREADS).map(|_| server.client()).collect();
+        for client in &mut clients {
+            get(client, "/");
+            assert_eq!(client.reply(false).text(), "/");
+        }
+        assert_eq!(server.handle.connections_by_thread(), [1; THREADS]);
+        get(&mut clients[runs], "/gate");
+        until("the worker has it", || {
+            queued(&server) == 0 && server.handle.counters().in_flight == 1
+        });
+        get(&mut clients[waits], "/");
+        until("it is told of", || server.handle.counters().queue_depth == 1);
+        go.send(()).unwrap();
+        assert_eq!(clients[waits].reply(false).text(), "/");
+        until("nobody waits", || server.handle.counters().queue_depth == 0);
+    }
+}
+
 #[test]
 fn requests_that_were_taken_back_fill_no_queue() {
     let (server, go, ran) = gated(server(|settings| settings.limits.queue_max = 2));
