@@ -6,7 +6,7 @@ PHP_CONFIG ?= php-config8.2
 export PHP_CONFIG
 
 .PHONY: help run test build bench setup setup-test setup-bench lint unit model whole php php84 php84-next two-versions threads chaos \
-	chaos-rates chaos-transports visitors interrupted upgrades tested engine ledger reads spies collector pebble nightly deny fuzz clean \
+	chaos-rates chaos-transports visitors interrupted upgrades tested engine ledger reads spies collector pebble caddy nightly deny fuzz clean \
 	php-engine
 
 help:
@@ -155,6 +155,12 @@ pebble: export PEBBLE_BIN = $(CURDIR)/target/pebble/pebble
 pebble: tested ## certificates by Pebble, Let's Encrypt's authority for tests, built of its Go module
 	scripts/pebble.sh $(CURDIR)/target/pebble
 	$(LEAVES_NOTHING) $(TESTS) --test acme -- --ignored pebble nonces
+
+caddy: export SAMOVAR_BIN = $(BINARY)
+caddy: export CADDY_BIN = $(CURDIR)/target/caddy/caddy
+caddy: tested ## Caddy in front, by FastCGI and by HTTP, built of its Go module (Go 1.26; some minutes)
+	scripts/caddy.sh $(CURDIR)/target/caddy
+	$(LEAVES_NOTHING) $(TESTS) --test fastcgi --test edge -- --ignored caddy
 
 nightly: export FASTCGI = all
 nightly: export HTTP2 = all
