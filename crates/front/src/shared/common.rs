@@ -47,8 +47,8 @@ pub(crate) struct Warnings {
 
 impl Common {
     /// Of the threads that count so.
-    pub(crate) fn of(counters: Vec<Arc<Counters>>) -> Common {
-        Common { counters, ..Common::default() }
+    pub(crate) fn of(counters: Vec<Arc<Counters>>, upstreams: Arc<AllPlaces>) -> Common {
+        Common { counters, upstreams, ..Common::default() }
     }
 
     /// Asked when a worker has died.
