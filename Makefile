@@ -5,8 +5,8 @@ CARGO ?= cargo
 PHP_CONFIG ?= php-config8.2
 export PHP_CONFIG
 
-.PHONY: help run test build bench setup setup-test setup-bench lint unit model whole php php84 php84-next two-versions chaos \
-	chaos-rates chaos-transports visitors interrupted upgrades tested engine ledger reads spies collector pebble nightly deny fuzz clean \
+.PHONY: help run test build bench setup setup-test setup-bench lint unit model whole php php84 php84-next two-versions threads chaos \
+	chaos-rates chaos-transports visitors interrupted upgrades tested engine ledger reads spies collector pebble caddy nightly deny fuzz clean \
 	php-engine
 
 help:
@@ -101,6 +101,12 @@ php84-next: ## the same in Debian's testing, with what comes next: Symfony 7.4, 
 two-versions: tested ## two PHP versions in pools of one server: this machine's, and Debian 13's in a folder (root, 3 GB)
 	scripts/two-versions.sh trixie 8.4
 
+threads: export FRONT_THREADS = 3
+threads: export SAMOVAR_BIN = $(BINARY)
+threads: tested ## whole servers whose front has three threads, whatever is tested of them
+	$(LEAVES_NOTHING) $(TESTS) $(addprefix --test ,acme admin compression consoles control edge fastcgi faults fronts http \
+		locations passing pools reload service smuggling telling upgrade)
+
 chaos: tested ## all that can go wrong, mixed, for minutes (CHAOS_SECONDS, CHAOS_SEED, CHAOS_ONLY, CHAOS_MODEL)
 	$(CHAOS) --ignored --test-threads 1 --nocapture all_kinds_mixed
 
@@ -150,9 +156,15 @@ pebble: tested ## certificates by Pebble, Let's Encrypt's authority for tests, b
 	scripts/pebble.sh $(CURDIR)/target/pebble
 	$(LEAVES_NOTHING) $(TESTS) --test acme -- --ignored pebble nonces
 
+caddy: export SAMOVAR_BIN = $(BINARY)
+caddy: export CADDY_BIN = $(CURDIR)/target/caddy/caddy
+caddy: tested ## Caddy in front, by FastCGI and by HTTP, built of its Go module (Go 1.26; some minutes)
+	scripts/caddy.sh $(CURDIR)/target/caddy
+	$(LEAVES_NOTHING) $(TESTS) --test fastcgi --test edge -- --ignored caddy
+
 nightly: export FASTCGI = all
 nightly: export HTTP2 = all
-nightly: setup-test whole php chaos chaos-rates chaos-transports visitors interrupted upgrades engine ledger reads spies ## what is too slow for every run
+nightly: setup-test whole threads php chaos chaos-rates chaos-transports visitors interrupted upgrades engine ledger reads spies ## what is too slow for every run
 
 deny: ## licences and sources of the dependencies: our own look, and cargo-deny's where it is installed
 	$(TIDY) dependencies::

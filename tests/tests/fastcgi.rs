@@ -1,13 +1,19 @@
-//! FastCGI with others in front: nginx, Apache and cgi-fcgi, beside php-fpm, which they ask the same. The conformance suite asks
+//! FastCGI with others in front: nginx, Apache, Caddy and cgi-fcgi, beside php-fpm, which they ask the same. The conformance suite asks
 //! far more by way of nginx; here is what it has no place for: other web servers, crashes, reloads, connections.
 
 #[path = "fastcgi/apache.rs"]
 mod apache;
+#[path = "fastcgi/caddy.rs"]
+mod caddy;
 
 use samovar_testkit::http::{Client, Request};
-use samovar_testkit::{Nginx, Server, eventually};
+use samovar_testkit::{Nginx, Oracle, Server, eventually};
+use serde_json::Value;
 use std::io::Write;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tempfile::TempDir;
@@ -18,6 +24,35 @@ header('Content-Type: application/json');
 header('X-Script: dump');
 echo json_encode(['server' => $_SERVER, 'body' => file_get_contents('php://input')]);
 ";
+
+/// Of `$_SERVER`, what cannot be the same, or is php-fpm's own environment.
+const OTHERS: &[&str] = &[
+    "HOME",
+    "HTTP_HOST",
+    "PATH",
+    "REMOTE_PORT",
+    "REQUEST_ID",
+    "REQUEST_TIME",
+    "REQUEST_TIME_FLOAT",
+    "SERVER_PORT",
+    "USER",
+];
+
+/// `$_SERVER` and the body, of which what must differ is taken out.
+fn told(address: SocketAddr, request: &Request) -> (u16, Value) {
+    let answer = Client::connect(address).request(request);
+    let text = answer.text();
+    let mut found: Value = serde_json::from_str(&text).unwrap_or(Value::String(text));
+    if let Some(variables) = found.get_mut("server").and_then(Value::as_object_mut) {
+        variables.retain(|name, _| !OTHERS.contains(&name.as_str()));
+    }
+    // Its text is the server's own.
+    (answer.status, if answer.status == 200 { found } else { Value::Null })
+}
+
+fn open(path: &Path) {
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o777)).expect("our own");
+}
 
 struct Behind {
     server: Server,

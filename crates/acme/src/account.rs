@@ -1,12 +1,13 @@
 //! Who asks: an account at the authority, made once and kept.
 
-use crate::http::{Asker, NoRoots};
+use crate::http::Asker;
 use crate::plan::Plan;
 use crate::store::Store;
 use crate::trouble::Trouble;
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
 use instant_acme::{Account, AccountCredentials, ExternalAccountKey, NewAccount};
+use samovar_outbound::NoRoots;
 use serde::{Deserialize, Serialize};
 use std::io;
 

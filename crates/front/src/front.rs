@@ -204,7 +204,7 @@ impl PoolEnd {
         let PoolEnd { name, ring, setup, link, control } = self;
         let controls: Vec<_> = control.of_threads().collect();
         let counters = controls.iter().map(|control| Arc::clone(&control.counters)).collect();
-        let common = Arc::new(Common::of(counters));
+        let common = Arc::new(Common::of(counters, Arc::clone(&control.upstreams)));
         let shares = Shares::of(controls.len()).into_iter().zip(Shares::of(controls.len()));
         let ends = FrontEnd::all(&ring).into_iter().zip(controls).zip(shares);
         ends.map(move |((front, control), (requests, connections))| PoolPart {

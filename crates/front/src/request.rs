@@ -76,7 +76,11 @@ async fn tell(
 ) -> Response<AnswerBody> {
     let busy = connection.begin_request();
     #[cfg(test)]
-    assert_ne!(request.uri().path(), "/panic", "as a test wants it");
+    match request.uri().path() {
+        "/panic" => panic!("as a test wants it"),
+        "/break" => mishap::BREAKS.set(true),
+        _ => {}
+    }
     let shared = &connection.shared;
     let (mut parts, body) = request.into_parts();
     if let Some(target) = note.target {

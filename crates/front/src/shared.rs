@@ -12,9 +12,6 @@ use crate::runtime::counters::Counters;
 use crate::runtime::disk::DiskThreads;
 use crate::runtime::lots::Lots;
 use crate::runtime::packing::Packing;
-use crate::runtime::shed::Shed;
-use crate::runtime::throttle::Throttle;
-use crate::runtime::trouble::Trouble;
 use crate::setup::Setup;
 use crate::tls::Tls;
 use crate::upstream::{Names, Upstreams};
@@ -62,29 +59,10 @@ pub(crate) struct Shared {
     pub(crate) clock: Rc<Clock>,
     /// When this front began.
     pub(crate) started: Timestamp,
-    pub(crate) warnings: Warnings,
     /// Places that clients have, and their connections.
     pub(crate) request_shares: Rc<Shares>,
     pub(crate) connection_shares: Rc<Shares>,
     dropped_names: RefCell<HashSet<Vec<u8>>>,
-}
-
-/// One throttle per kind of warning that no part of the front has for itself.
-#[derive(Debug, Default)]
-pub(crate) struct Warnings {
-    pub(crate) accept: Throttle,
-    pub(crate) connections: Throttle,
-    /// By reason.
-    pub(crate) shed: [Throttle; Shed::ALL.len()],
-    pub(crate) client_connections: Throttle,
-    pub(crate) died: Throttle,
-    pub(crate) no_index: Throttle,
-    pub(crate) sendfile: Throttle,
-    pub(crate) fastcgi: Throttle,
-    /// FastCGI requests for scripts that are not there.
-    pub(crate) no_script: Throttle,
-    /// Of a location's php-fpm, by what was wrong.
-    pub(crate) pass: [Throttle; Trouble::ALL.len()],
 }
 
 impl Shared {
@@ -117,7 +95,6 @@ impl Shared {
             sweeper: Rc::default(),
             clock,
             started: Timestamp::now(),
-            warnings: Warnings::default(),
             request_shares: Rc::new(request_shares),
             connection_shares: Rc::new(connection_shares),
             dropped_names: RefCell::default(),

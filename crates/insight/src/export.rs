@@ -3,7 +3,5 @@
 pub mod exposition;
 mod metrics;
 pub mod otlp;
-pub mod post;
-pub mod waits;
 
 pub use metrics::{events, metrics, ways};

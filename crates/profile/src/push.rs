@@ -9,12 +9,14 @@ mod verdict;
 
 use crate::profiles::Trouble;
 use crate::running::Minute;
-use samovar_insight::export::post::{Address, Post, Unusable};
-use samovar_insight::export::waits::{chance, pause};
 use samovar_insight::{Fate, Tally};
+use samovar_outbound::waits::chance;
+use samovar_outbound::{
+    Address, Attempt, Desk, Next, Outbox, Patience, Post, Road, Teller, Unusable,
+};
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use verdict::{Verdict, judge};
 
@@ -61,29 +63,25 @@ struct Parcel {
     queued: Instant,
 }
 
+/// What waits to be sent.
 #[derive(Debug)]
-struct State {
+struct Waiting {
     queue: VecDeque<Parcel>,
     bytes: usize,
     bytes_max: usize,
     /// Nothing is sent before that.
     not_before: Instant,
-    /// The server ends, and waits until then.
-    ends: Option<Instant>,
-    /// The thread has ended.
-    is_done: bool,
+    tally: Arc<Tally>,
 }
 
-impl State {
-    /// Adds a body; how many profiles had to go for it.
-    fn put(&mut self, parcel: Parcel) -> u64 {
+impl Waiting {
+    /// Adds a body; the oldest make room for it.
+    fn put(&mut self, parcel: Parcel) {
         self.bytes += parcel.body.len();
         self.queue.push_back(parcel);
-        let mut dropped = 0;
         while self.bytes > self.bytes_max {
-            dropped += self.pop().map_or(0, |parcel| parcel.profiles);
+            self.pop().inspect(|parcel| self.tally.add(Fate::Lost, parcel.profiles));
         }
-        dropped
     }
 
     fn pop(&mut self) -> Option<Parcel> {
@@ -93,28 +91,27 @@ impl State {
     }
 }
 
-/// Between the two threads.
-#[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
-    changed: Condvar,
-}
+impl Outbox for Waiting {
+    type Parcel = Parcel;
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn wait<'a>(&self, state: MutexGuard<'a, State>, limit: Duration) -> MutexGuard<'a, State> {
-        let waited = self.changed.wait_timeout(state, limit);
-        waited.unwrap_or_else(PoisonError::into_inner).0
+    fn next(&mut self, now: Instant, is_ending: bool) -> Next<Parcel> {
+        if is_ending || now >= self.not_before {
+            while let Some(parcel) = self.pop() {
+                if now.saturating_duration_since(parcel.queued) <= AGE_MAX {
+                    return Next::Now(parcel);
+                }
+                self.tally.add(Fate::Lost, parcel.profiles);
+            }
+        }
+        let due = self.not_before.saturating_duration_since(now);
+        Next::In(if self.queue.is_empty() { AGE_MAX } else { due })
     }
 }
 
 /// Takes minutes in; another thread sends them.
 #[derive(Debug)]
 pub struct Pusher {
-    shared: Arc<Shared>,
+    desk: Desk<Waiting>,
     labels: Vec<(String, String)>,
     spread: Duration,
     tally: Arc<Tally>,
@@ -129,75 +126,53 @@ impl Pusher {
     /// Checks the options and starts the thread.
     pub fn start(options: PushOptions) -> Result<Pusher, Unusable> {
         let post = post(&options)?;
-        let state = State {
+        let tally = Tally::new("pyroscope_profiles");
+        let waiting = Waiting {
             queue: VecDeque::new(),
             bytes: 0,
             bytes_max: options.bytes_max,
             not_before: Instant::now(),
-            ends: None,
-            is_done: false,
+            tally: Arc::clone(&tally),
         };
-        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
-        let tally = Tally::new("pyroscope_profiles");
         let labels = bodies::labels(&options.service, &options.host, &options.labels);
         let mut courier = Courier {
-            shared: Arc::clone(&shared),
             post,
             endpoint: options.endpoint,
-            back_off: options.back_off,
             tally: Arc::clone(&tally),
-            trouble: options.trouble,
-            told: None,
+            teller: Teller::new(options.trouble),
         };
-        std::thread::Builder::new().name("pyroscope".to_owned()).spawn(move || courier.run())?;
-        Ok(Pusher { shared, labels, spread: options.spread, tally })
+        let patience = Patience { back_off: options.back_off, tried_max: TRIED_MAX };
+        let carry = move |parcel, road: &Road<Waiting>| courier.carry(&parcel, road);
+        let desk = Desk::open("pyroscope", waiting, patience, carry)?;
+        Ok(Pusher { desk, labels, spread: options.spread, tally })
     }
 
     /// Queues a minute. Takes as long as it takes to write it down; waits for nobody.
     pub(crate) fn put(&self, minute: &Minute, now: u64) {
         for (body, profiles) in bodies::of(minute, &self.labels, now) {
-            let mut state = self.shared.lock();
-            if state.queue.is_empty() {
-                state.not_before = Instant::now() + self.spread.mul_f64(chance());
-            }
-            let dropped = state.put(Parcel { body, profiles, queued: Instant::now() });
-            drop(state);
-            self.tally.add(Fate::Lost, dropped);
+            self.desk.queue(|waiting| {
+                if waiting.queue.is_empty() {
+                    waiting.not_before = Instant::now() + self.spread.mul_f64(chance());
+                }
+                waiting.put(Parcel { body, profiles, queued: Instant::now() });
+                ((), true)
+            });
         }
-        self.shared.changed.notify_all();
     }
 
     /// The end of the server: what is queued is sent now or never.
     pub(crate) fn finish(&self) {
-        let deadline = Instant::now() + FINISH_LIMIT;
-        let mut state = self.shared.lock();
-        state.ends.get_or_insert(deadline);
-        self.shared.changed.notify_all();
-        while !state.is_done {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                // The thread is in a request that hangs: it ends with the process.
-                break;
+        self.desk.finish(FINISH_LIMIT, |waiting| {
+            while let Some(parcel) = waiting.pop() {
+                self.tally.add(Fate::Lost, parcel.profiles);
             }
-            state = self.shared.wait(state, left);
-        }
-        let left = state.queue.drain(..).map(|parcel| parcel.profiles).sum();
-        state.bytes = 0;
-        drop(state);
-        self.tally.add(Fate::Lost, left);
+        });
     }
 
     /// How they fare.
     #[must_use]
     pub fn tally(&self) -> &Tally {
         &self.tally
-    }
-}
-
-impl Drop for Pusher {
-    fn drop(&mut self) {
-        self.shared.lock().ends.get_or_insert_with(Instant::now);
-        self.shared.changed.notify_all();
     }
 }
 
@@ -221,124 +196,53 @@ enum Told {
     Refused,
 }
 
-/// The thread.
+/// What the thread does with a body.
 struct Courier {
-    shared: Arc<Shared>,
     post: Post,
     endpoint: String,
-    back_off: Duration,
     tally: Arc<Tally>,
-    trouble: Trouble,
-    told: Option<Told>,
+    teller: Teller<Told>,
 }
 
 impl Courier {
-    fn run(&mut self) {
-        let done = Done(Arc::clone(&self.shared));
-        while let Some(parcel) = self.next() {
-            let fate = self.deliver(&parcel);
-            self.tally.add(fate, parcel.profiles);
-        }
-        drop(done);
+    fn carry(&mut self, parcel: &Parcel, road: &Road<Waiting>) {
+        let fate = road.try_until_over(|| self.attempt(&parcel.body)).unwrap_or(Fate::Lost);
+        self.tally.add(fate, parcel.profiles);
     }
 
-    /// Waits until there is something to send; nothing when the server ends and all is sent, or its time is over.
-    fn next(&self) -> Option<Parcel> {
-        let mut state = self.shared.lock();
-        loop {
-            let now = Instant::now();
-            if state.ends.is_some_and(|deadline| now >= deadline) {
-                return None;
+    fn attempt(&mut self, body: &[u8]) -> Attempt<Fate> {
+        let reply = match self.post.send(PATH, body) {
+            Ok(reply) => reply,
+            Err(error) => {
+                self.tell(Told::Away, &error);
+                return Attempt::Later(None);
             }
-            let is_due = state.ends.is_some() || now >= state.not_before;
-            if is_due && let Some(parcel) = state.pop() {
-                if parcel.queued.elapsed() <= AGE_MAX {
-                    return Some(parcel);
-                }
-                self.tally.add(Fate::Lost, parcel.profiles);
-                continue;
+        };
+        match judge(&reply, SystemTime::now()) {
+            Verdict::Taken => {
+                let endpoint = &self.endpoint;
+                self.teller.well(|| format!("Pyroscope at {endpoint} takes all again"));
+                Attempt::Over(Fate::Passed)
             }
-            if state.ends.is_some() {
-                return None;
+            Verdict::Refused(words) => {
+                self.tell(Told::Refused, &words);
+                Attempt::Over(Fate::Refused)
             }
-            let due = state.not_before.saturating_duration_since(now);
-            let limit = if state.queue.is_empty() { AGE_MAX } else { due };
-            state = self.shared.wait(state, limit);
-        }
-    }
-
-    /// Sends until it is taken, refused, or was tried for too long.
-    fn deliver(&mut self, parcel: &Parcel) -> Fate {
-        let begun = Instant::now();
-        for n in 0.. {
-            let asked = match self.post.send(PATH, &parcel.body) {
-                Err(error) => {
-                    self.tell(Told::Away, &error);
-                    None
-                }
-                Ok(reply) => match judge(&reply, SystemTime::now()) {
-                    Verdict::Taken => {
-                        self.tell_well();
-                        return Fate::Passed;
-                    }
-                    Verdict::Refused(words) => {
-                        self.tell(Told::Refused, &words);
-                        return Fate::Refused;
-                    }
-                    Verdict::Later { asked, words } => {
-                        self.tell(Told::Away, &words);
-                        asked
-                    }
-                },
-            };
-            let pause = pause(self.back_off, n, asked, chance());
-            if begun.elapsed() + pause > TRIED_MAX || !self.rest(pause) {
-                break;
+            Verdict::Later { asked, words } => {
+                self.tell(Told::Away, &words);
+                Attempt::Later(asked)
             }
-        }
-        Fate::Lost
-    }
-
-    /// Waits; false when the server ends before that.
-    fn rest(&self, pause: Duration) -> bool {
-        let until = Instant::now() + pause;
-        let mut state = self.shared.lock();
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            if state.ends.is_some_and(|deadline| deadline < until) {
-                return false;
-            }
-            if left.is_zero() {
-                return true;
-            }
-            state = self.shared.wait(state, left);
         }
     }
 
     fn tell(&mut self, what: Told, words: &str) {
-        if self.told.replace(what) != Some(what) {
-            let (endpoint, words) = (&self.endpoint, words.trim_end_matches([':', ' ']));
-            (self.trouble)(&match what {
-                Told::Away => format!("Pyroscope at {endpoint} takes no profiles: {words}"),
-                Told::Refused => format!("Pyroscope at {endpoint} refuses profiles: {words}"),
-            });
-        }
-    }
-
-    fn tell_well(&mut self) {
-        if self.told.take().is_some() {
-            (self.trouble)(&format!("Pyroscope at {} takes all again", self.endpoint));
-        }
-    }
-}
-
-/// Says that the thread has ended, even if by a panic.
-struct Done(Arc<Shared>);
-
-impl Drop for Done {
-    fn drop(&mut self) {
-        self.0.lock().is_done = true;
-        self.0.changed.notify_all();
+        let endpoint = &self.endpoint;
+        let does = match what {
+            Told::Away => "takes no profiles",
+            Told::Refused => "refuses profiles",
+        };
+        let words = words.trim_end_matches([':', ' ']);
+        self.teller.wrong(what, || format!("Pyroscope at {endpoint} {does}: {words}"));
     }
 }
 

@@ -57,7 +57,7 @@ pub use pprof::go_tool_pprof;
 pub use process::{end, has_ended, is_root, kill, processes_naming};
 pub use redis::Redis;
 pub use secure::{SecureClient, SecureStream};
-pub use server::{Server, Start, binary, ini};
+pub use server::{Server, Start, binary, front_threads, ini};
 pub use ssh::Ssh;
 pub use tap::{Reader, Tap};
 pub use wait::{WATCHDOG, eventually};

@@ -63,6 +63,12 @@ pub fn binary() -> PathBuf {
         .map_or_else(|| workspace().join("target/release/samovar"), PathBuf::from)
 }
 
+/// Threads of the front that servers have unless a test says otherwise: `FRONT_THREADS`, which `make threads` sets, or one.
+pub fn front_threads() -> usize {
+    let asked = std::env::var("FRONT_THREADS").ok();
+    asked.map_or(1, |count| count.parse().expect("FRONT_THREADS is a number"))
+}
+
 fn ask_status(control: &Path) -> Result<serde_json::Value, Output> {
     let mut command = Command::new(binary());
     let output = command.args(["status", "--json", "--control"]).arg(control).output();

@@ -22,6 +22,7 @@ mod profile;
 mod shared;
 mod status;
 mod upgrade;
+mod upstreams;
 mod well;
 
 pub use boot::BootAnswer;
@@ -35,6 +36,7 @@ pub use status::{
     WorkerStatus,
 };
 pub use upgrade::{UpgradeAnswer, UpgradeOptions};
+pub use upstreams::{UpstreamStatus, UpstreamTrouble};
 pub use well::{About, SAVES_MAX, Trouble, dear, troubles};
 
 use serde::{Deserialize, Serialize};

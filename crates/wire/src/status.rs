@@ -1,6 +1,6 @@
 //! How the server is: the answer to `status`, and the JSON of `samovar status`.
 
-use crate::SharedStatus;
+use crate::{SharedStatus, UpstreamStatus};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -71,6 +71,9 @@ pub struct Status {
     pub consoles: Vec<ConsoleStatus>,
     /// Names whose certificates an authority issues.
     pub certificates: Vec<CertificateStatus>,
+    /// Each php-fpm that `fastcgi_pass` names and that was asked within the last hour.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub upstreams: Vec<UpstreamStatus>,
     /// The default pool and the others; empty where there is one. The front's figures above are of all of them, those of
     /// the application are the default pool's.
     #[serde(skip_serializing_if = "Vec::is_empty")]

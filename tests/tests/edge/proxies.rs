@@ -1,4 +1,4 @@
-//! Other servers in front: nginx, HAProxy and Apache pass requests on, by all that this server speaks.
+//! Other servers in front: nginx, HAProxy, Apache and Caddy pass requests on, by all that this server speaks.
 
 use super::*;
 use samovar_testkit::eventually;
@@ -174,5 +174,39 @@ fn apache() {
         }
         let args = ["-DFOREGROUND", "-f", &config.display().to_string()];
         check(&run("/usr/sbin/apache2", &args, address), is_https);
+    }
+}
+
+/// It says to whom it passes on which scheme its client has used, and is believed.
+#[test]
+#[ignore = "needs Caddy: make caddy"]
+fn caddy() {
+    let folder = folder();
+    let socket = folder.path().join("s.sock").display().to_string();
+    let (start, _) = secure(folder.path());
+    let listen = format!("unix:{socket}");
+    let start = start.args(["--listen", &listen, "--trusted-proxies", "unix:,127.0.0.1"]);
+    let server = start.start();
+    let (clear, secure) = (server.address(), server.addresses("https://")[0]);
+    let binary = std::env::var("CADDY_BIN").expect("CADDY_BIN names caddy: make caddy");
+    let insecure = "transport http {\ntls_insecure_skip_verify\nversions";
+    for upstream in [
+        format!("unix/{socket}"),
+        format!("{clear}"),
+        format!("h2c://{clear}"),
+        format!("https://{secure} {{\n{insecure} 1.1\n}}\n}}"),
+        format!("https://{secure} {{\n{insecure} 2\n}}\n}}"),
+    ] {
+        let address = free_port();
+        let text = format!(
+            "{{\nadmin off\nauto_https off\npersist_config off\nstorage file_system {}\n}}\n\
+             http://:{} {{\nbind 127.0.0.1\nreverse_proxy {upstream}\n}}\n",
+            folder.path().display(),
+            address.port()
+        );
+        let config = folder.path().join("Caddyfile");
+        std::fs::write(&config, text).expect("our own file");
+        let args = ["run", "--adapter", "caddyfile", "--config", &config.display().to_string()];
+        check(&run(&binary, &args, address), false);
     }
 }

@@ -1,26 +1,9 @@
 //! Apache in front, by each way that it has to FastCGI: what PHP is told must be what php-fpm is told by the same Apache.
 
 use super::*;
-use samovar_testkit::Oracle;
-use serde_json::Value;
 use std::fmt::Write as _;
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::net::{TcpListener, TcpStream};
 use std::process::Child;
-
-/// Of `$_SERVER`, what cannot be the same, or is php-fpm's own environment.
-const OTHERS: &[&str] = &[
-    "HOME",
-    "HTTP_HOST",
-    "PATH",
-    "REMOTE_PORT",
-    "REQUEST_ID",
-    "REQUEST_TIME",
-    "REQUEST_TIME_FLOAT",
-    "SERVER_PORT",
-    "USER",
-];
 
 /// An Apache, ended with this.
 struct Apache(Child, SocketAddr);
@@ -58,22 +41,6 @@ fn apache(folder: &Path, root: &Path, lines: &str) -> Apache {
         TcpStream::connect(address).ok()
     });
     apache
-}
-
-/// `$_SERVER` and the body, of which what must differ is taken out.
-fn told(apache: &Apache, request: &Request) -> (u16, Value) {
-    let answer = Client::connect(apache.1).request(request);
-    let text = answer.text();
-    let mut found: Value = serde_json::from_str(&text).unwrap_or(Value::String(text));
-    if let Some(variables) = found.get_mut("server").and_then(Value::as_object_mut) {
-        variables.retain(|name, _| !OTHERS.contains(&name.as_str()));
-    }
-    // Its text is the server's own.
-    (answer.status, if answer.status == 200 { found } else { Value::Null })
-}
-
-fn open(path: &Path) {
-    std::fs::set_permissions(path, PermissionsExt::from_mode(0o777)).expect("our own");
 }
 
 #[test]
@@ -116,7 +83,7 @@ fn apache_tells_it_what_it_tells_php_fpm() {
             Request::form("/index.php/x", "a=1"),
             Request::get("/index.php").header("Authorization", "Basic dTpw").header("X-Own", "1"),
         ] {
-            let [ours, theirs] = [&started[0].0, &started[1].0].map(|a| told(a, &request));
+            let [ours, theirs] = [&started[0].0, &started[1].0].map(|a| told(a.1, &request));
             assert_eq!(ours, theirs, "{}", request.bytes().escape_ascii());
         }
     }

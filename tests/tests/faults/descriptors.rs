@@ -7,6 +7,9 @@ use samovar_testkit::http::{Client, Request};
 /// Allows 152 connections.
 const HARD: u64 = 256;
 
+/// Each thread of the front has some descriptors of its own, and closes those who are idle in it.
+const ONE_THREAD: [&str; 2] = ["--front-threads", "1"];
+
 /// Clients that have asked once, and stay.
 fn idle_clients(server: &Server, count: usize) -> Vec<Client> {
     let client = |_| {
@@ -19,7 +22,7 @@ fn idle_clients(server: &Server, count: usize) -> Vec<Client> {
 
 #[test]
 fn more_clients_than_descriptors_are_all_served() {
-    let server = app().workers(2).open_files(64, HARD).start();
+    let server = app().workers(2).args(ONE_THREAD).open_files(64, HARD).start();
     assert!(server.log().contains("there are descriptors for 152 connections only"));
     let idle = idle_clients(&server, 300);
     let connections = server.status()["connections"].as_u64().expect("a number");
@@ -33,7 +36,7 @@ fn more_clients_than_descriptors_are_all_served() {
 
 #[test]
 fn who_has_been_idle_for_longest_makes_room() {
-    let server = app().workers(2).args(["--connections-max", "20"]).start();
+    let server = app().workers(2).args(ONE_THREAD).args(["--connections-max", "20"]).start();
     let mut oldest = idle_clients(&server, 1).remove(0);
     let mut others = idle_clients(&server, 19);
     // They become old enough to be closed, but less so.
@@ -57,7 +60,7 @@ fn clients_that_hold_files_leave_descriptors_for_others() {
     std::fs::write(site.join("big.bin"), vec![7; 20_000_000]).expect("room");
     std::fs::write(site.join("index.php"), "<?php echo 'hello from ', getmypid();").expect("room");
     // For 16 connections.
-    let server = Server::at(&site).workers(1).open_files(100, 100).start();
+    let server = Server::at(&site).workers(1).args(ONE_THREAD).open_files(100, 100).start();
     let mut holders: Vec<_> = (0..15).map(|_| server.client()).collect();
     for client in &mut holders {
         client.send(&Request::get("/big.bin").bytes());

@@ -1,7 +1,7 @@
 //! Files that are nobody's business, files with impossible dates, and what is said when there is no page.
 
 use samovar_testkit::http::Request;
-use samovar_testkit::{Server, eventually};
+use samovar_testkit::{Server, eventually, front_threads};
 use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -206,7 +206,9 @@ fn a_link_that_leaves_the_root_is_named_in_the_log() {
     for _ in 0..50 {
         server.get("/shared/a.txt");
     }
-    assert_eq!(server.log().matches("link_targets").count(), 1, "{}", server.log());
+    // Each thread of the front knows what it has said.
+    let named = server.log().matches("link_targets").count();
+    assert!((1..=front_threads()).contains(&named), "{}", server.log());
     // From the first page on it is the bare status.
     assert_eq!(server.get("/b.txt").status, 200);
     let page = server.client().request(&browser("/shared/a.txt"));

@@ -62,6 +62,67 @@ fn they_share_requests_and_one_that_is_away_is_passed_over() {
     assert_eq!(server.get("/").text(), "new /");
 }
 
+/// What is told of `address`.
+fn figures(server: &Server, address: &str) -> Value {
+    let status = server.status();
+    let all = status["upstreams"].as_array().unwrap_or_else(|| panic!("{status}"));
+    all.iter().find(|one| one["address"] == address).unwrap_or_else(|| panic!("{status}")).clone()
+}
+
+/// Whichever thread of the front has asked it, and long after it has gone.
+#[test]
+fn each_of_them_is_told_of() {
+    let (root, first) = (site(), fpm("first"));
+    let admin = ["--front-threads", "3", "--admin", "127.0.0.1:0"];
+    let config = several(&[&first.address(), "unix:/nowhere/else.sock"]);
+    let server = Server::at(root.path()).workers(2).config(&config).args(admin).start();
+    assert_eq!(server.status()["upstreams"], Value::Null, "nobody was asked");
+    who_answers(&server, 12);
+    let good = figures(&server, &first.address());
+    assert_eq!((&good["requests_total"], &good["answers_total"]), (&12.into(), &12.into()));
+    assert!(good["waited_seconds"].as_f64() > Some(0.0), "{good}");
+    assert_eq!((&good["connections"], &good["last_trouble"]), (&0.into(), &Value::Null));
+    let gone = figures(&server, "unix:/nowhere/else.sock");
+    let tries = gone["troubles"]["unreachable"].as_u64().expect("a number");
+    assert_eq!((tries, &gone["requests_total"]), (trouble(&server, "unreachable"), &0.into()));
+    assert_eq!(gone["last_trouble"]["reason"], "unreachable");
+    let words = gone["last_trouble"]["words"].as_str().expect("a text");
+    assert!(words.contains("No such file"), "{words}");
+    let shown = shown(&server);
+    let line = format!("php-fpm at {}: 12 requests  heads after ", first.address());
+    assert!(shown.contains(&line), "{shown}");
+    let line = format!("failed {tries} (unreachable {tries}), the last ");
+    assert!(shown.contains(&line) && shown.contains("No such file"), "{shown}");
+    let address = server.status()["admin"][0].as_str().and_then(|text| text.parse().ok());
+    let metrics = Client::connect(address.expect("an address")).get("/metrics").text();
+    let label = |address: &str| format!("{{pool=\"\",upstream=\"{address}\"}}");
+    for sample in [
+        format!("samovar_upstream_requests_total{} 12", label(&first.address())),
+        format!("samovar_upstream_answers_total{} 12", label(&first.address())),
+        format!("samovar_upstream_connections{} 0", label("unix:/nowhere/else.sock")),
+        format!(
+            "samovar_upstream_troubles_total{{pool=\"\",upstream=\"unix:/nowhere/else.sock\",reason=\"unreachable\"}} {tries}"
+        ),
+    ] {
+        assert!(metrics.lines().any(|line| line == sample), "{sample}: {metrics}");
+    }
+    // A reload that moves the route away does not take the figures with it.
+    let config = server.folder().join("samovar.toml");
+    std::fs::write(&config, "").expect("our own file");
+    server.reload().expect("a reload");
+    assert_eq!(server.get("/old/").status, 200);
+    assert_eq!(figures(&server, &first.address())["requests_total"], 12);
+    server.stop();
+}
+
+/// `samovar status`.
+fn shown(server: &Server) -> String {
+    let mut command = std::process::Command::new(samovar_testkit::binary());
+    command.args(["status", "--control"]).arg(server.folder().join("control.sock"));
+    let output = command.output().expect("it runs");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
 #[test]
 fn who_is_busy_gets_less() {
     let (root, first, second) = (site(), fpm("first"), fpm("second"));

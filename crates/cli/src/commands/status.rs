@@ -5,8 +5,8 @@ use crate::terminal;
 use anyhow::Result;
 use samovar_wire::{
     CertificateStatus, ConsoleStatus, EngineStatus, ImageStatus, LinkingStatus, PoolStatus,
-    Request, SavingStatus, ScalingStatus, SharedBreaker, SharedStatus, Status, WorkerStatus, dear,
-    troubles,
+    Request, SavingStatus, ScalingStatus, SharedBreaker, SharedStatus, Status, UpstreamStatus,
+    WorkerStatus, dear, troubles,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -103,6 +103,9 @@ fn render(status: &Status) -> String {
     for certificate in &s.certificates {
         let _ = writeln!(out, "{}", certificate_line(certificate, now));
     }
+    for upstream in &s.upstreams {
+        let _ = writeln!(out, "{}", upstream_line(upstream, now));
+    }
     render_workers(s, &mut out);
     if !s.consoles.is_empty() {
         render_consoles(&s.consoles, &mut out);
@@ -167,6 +170,27 @@ fn certificate_line(of: &CertificateStatus, now: u64) -> String {
         let last = failed_at.map(|at| format!(", the last {} ago", since(at)));
         let (last, trouble) = (last.unwrap_or_default(), trouble.replace('\n', "; "));
         let _ = write!(line, "; {failures} attempts failed{last}: {trouble}");
+    }
+    line
+}
+
+/// `php-fpm at unix:/run/php.sock: 120 requests  heads after 12 ms  3 connections  waiting 0  failed 2 (closed 2), the last 5 min ago: …`.
+fn upstream_line(of: &UpstreamStatus, now: u64) -> String {
+    let whose = if of.pool.is_empty() { String::new() } else { format!(" of pool {}", of.pool) };
+    let mut line = format!("php-fpm at {}{whose}: {} requests", of.address, of.requests_total);
+    if let Some(mean) = of.mean_seconds() {
+        let _ = write!(line, "  heads after {:.1} ms", mean * 1000.0);
+    }
+    let _ = write!(line, "  {} connections  waiting {}", of.connections, of.waiting);
+    if let Some(last) = &of.last_trouble {
+        let each: Vec<_> = (of.troubles.iter())
+            .filter(|(_, number)| **number > 0)
+            .map(|(reason, number)| format!("{reason} {number}"))
+            .collect();
+        let since = age(Duration::from_secs(now.saturating_sub(last.at)).as_secs_f64());
+        let words = if last.words.is_empty() { &last.reason } else { &last.words };
+        let (total, each) = (of.troubles_total(), each.join(", "));
+        let _ = write!(line, "  failed {total} ({each}), the last {since} ago: {words}");
     }
     line
 }

@@ -7,7 +7,7 @@ use crate::pools::Pools;
 use crate::sampling::Sampling;
 use samovar_acme::{DomainStatus, Keeper};
 use samovar_config::DEFAULT_POOL;
-use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Shed, Trouble};
+use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Shed, Trouble, UpstreamFigures};
 use samovar_insight::{Costs, Insight};
 use samovar_log::Log;
 use samovar_profile::loads::Loads;
@@ -18,8 +18,8 @@ use samovar_supervisor::{ConsoleLine, Engine, Handle, Image, Linking, Report, Sc
 use samovar_wire::{
     CertificateStatus, ConsoleStatus, EngineStatus, Figures, FrontStatus, ImageFinding,
     ImageStatus, LinkingStatus, PoolStatus, ROUTES_MAX, RouteLine, SavingStatus, ScalingStatus,
-    SharedBreaker, SharedCache, SharedObject, SharedStatus, Status, WAITS_MAX, WaitLine,
-    WorkerStatus,
+    SharedBreaker, SharedCache, SharedObject, SharedStatus, Status, UpstreamStatus,
+    UpstreamTrouble, WAITS_MAX, WaitLine, WorkerStatus,
 };
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -111,6 +111,7 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
             .flat_map(|(name, _, report)| report.workers.iter().map(|line| worker(name, line)))
             .collect(),
         consoles: report.consoles.iter().map(console_status).collect(),
+        upstreams: upstreams(sources),
         certificates: sources.keeper.iter().flat_map(Keeper::status).map(certificate).collect(),
         pools: all.iter().filter(|_| !is_one).map(|pool| pool_status(*pool)).collect(),
     }
@@ -139,6 +140,39 @@ fn pool_status((name, front, report): (&str, &CountersSnapshot, &Report)) -> Poo
         retries_total: front.retries_total,
         worker_restarts_total: report.restarts,
         workers_recycled_total: report.recycled,
+    }
+}
+
+/// Of all pools.
+fn upstreams(sources: &StatusSources) -> Vec<UpstreamStatus> {
+    let mut found = Vec::new();
+    let is_one = sources.pools.iter().next().is_none();
+    let first = if is_one { "" } else { DEFAULT_POOL };
+    let others = sources.pools.iter().map(|pool| (pool.name.as_str(), &pool.front));
+    for (pool, front) in std::iter::once((first, &sources.front)).chain(others) {
+        found.extend(front.upstreams().into_iter().map(|one| upstream(pool, one)));
+    }
+    found
+}
+
+fn upstream(pool: &str, of: UpstreamFigures) -> UpstreamStatus {
+    let unix = |at: SystemTime| at.duration_since(UNIX_EPOCH).map_or(0, |at| at.as_secs());
+    let troubles =
+        Trouble::ALL.iter().map(|why| (why.name().to_owned(), of.troubles[*why as usize]));
+    UpstreamStatus {
+        pool: pool.to_owned(),
+        address: of.address,
+        connections: of.connections,
+        waiting: of.waiting,
+        requests_total: of.requests,
+        answers_total: of.answers,
+        waited_seconds: seconds(of.waited),
+        troubles: troubles.collect(),
+        last_trouble: of.last.map(|last| UpstreamTrouble {
+            reason: last.trouble.name().to_owned(),
+            words: last.words,
+            at: unix(last.at),
+        }),
     }
 }
 

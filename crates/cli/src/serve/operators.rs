@@ -3,6 +3,7 @@
 mod certificates;
 mod pools;
 mod ready;
+mod upstreams;
 
 use super::listen;
 use super::ways::{self, SlowLogFile, Ways};
@@ -408,6 +409,7 @@ fn metrics(status: &Status, page: &mut Exposition) {
     page.sample(&[], count(status.workers.iter().map(|worker| worker.rss_bytes).sum()));
     scaling_metrics(&status.scaling, page);
     certificates::metrics(&status.certificates, page);
+    upstreams::metrics(&status.upstreams, page);
     shared_metrics(&status.shared, page);
     pools::metrics(&status.pools, page);
     if let Some(image) = &status.image {

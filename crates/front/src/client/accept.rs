@@ -118,7 +118,7 @@ pub(crate) async fn accept<L, H, B>(
 {
     loop {
         while is_full(&shared, &servers) {
-            if let Some(suppressed) = shared.warnings.connections.pass() {
+            if let Some(suppressed) = shared.common.warnings.connections.pass() {
                 tracing::warn!(
                     connections_max = shared.setup().settings.limits.connections_max,
                     suppressed,
@@ -153,7 +153,7 @@ pub(crate) async fn accept<L, H, B>(
             }
             Err(error) if is_the_clients(&error) => {}
             Err(error) => {
-                if let Some(suppressed) = shared.warnings.accept.pass() {
+                if let Some(suppressed) = shared.common.warnings.accept.pass() {
                     tracing::warn!(
                         %error,
                         suppressed,

@@ -100,7 +100,7 @@ where
 pub(super) fn report(state: &ConnectionState, hostile: Hostile) {
     let shared = &state.shared;
     shared.counters.fastcgi_refused[hostile as usize].add(1);
-    if let Some(suppressed) = shared.warnings.fastcgi.pass() {
+    if let Some(suppressed) = shared.common.warnings.fastcgi.pass() {
         let (what, hint) = hostile.words();
         let peer = state.ends().peer_text.as_str();
         tracing::warn!(what, peer, suppressed, "closed a FastCGI connection\nhint: {hint}");

@@ -55,12 +55,13 @@ where
     let for_requests = Rc::clone(state);
     let service = service_fn(move |request: Request<Incoming>| {
         let state = Rc::clone(&for_requests);
-        async move {
-            let (request, note) = as_http1(request);
+        let (request, note) = as_http1(request);
+        // hyper and the runtime move a request's task five times before it runs; this way it is small.
+        Box::pin(async move {
             let response = handler(&state, request.map(Into::into), note).await;
             let stream = state.streams.current();
             Ok::<_, Infallible>(response.map(|body| Paced::new(body, &state, stream)))
-        }
+        })
     });
     let protocol = protocol(&shared.setup().settings.limits, Spawner(Rc::clone(state)));
     let mut connection = pin!(protocol.serve_connection(io, service));

@@ -121,7 +121,7 @@ pub(crate) async fn join<H, B>(
             }
         };
         if let Err(error) = taken
-            && let Some(suppressed) = shared.warnings.accept.pass()
+            && let Some(suppressed) = shared.common.warnings.accept.pass()
         {
             tracing::warn!(%error, suppressed, "cannot serve a connection that was accepted; it is closed");
         }

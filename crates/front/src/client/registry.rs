@@ -190,7 +190,7 @@ pub(super) fn hold_place(
         return Ok(Some(shared.connection_shares.hold(client)));
     }
     shared.counters.connections_refused.add(1);
-    if let Some(suppressed) = shared.warnings.client_connections.pass() {
+    if let Some(suppressed) = shared.common.warnings.client_connections.pass() {
         tracing::warn!(
             %client,
             client_connections_max = most,

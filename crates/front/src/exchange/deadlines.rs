@@ -17,6 +17,7 @@ impl Exchanges {
     /// Checks every deadline; appends what the supervisor must do about workers to `events`.
     pub(crate) fn sweep(&mut self, timeouts: &Timeouts, events: &mut Vec<FrontEvent>) {
         self.turn();
+        self.queued = 0;
         for index in self.front.part() {
             let Some(slot) = SlotIndex::new(index, self.entries.len()) else { continue };
             match self.entries[index].used {
@@ -40,8 +41,10 @@ impl Exchanges {
         events: &mut Vec<FrontEvent>,
     ) {
         let now_ms = self.clock.now_ms();
+        let progress = self.front.progress(slot);
+        self.queued += usize::from(progress == Ok(Progress::Queued));
         let entry = &mut self.entries[slot.get()];
-        match self.front.progress(slot) {
+        match progress {
             Ok(Progress::Queued) if is_over(timeouts.queue, entry.submitted_ms, now_ms) => {
                 entry.lost = Some(Lost::QueueTimeout);
                 entry.wake();

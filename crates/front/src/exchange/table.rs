@@ -67,6 +67,8 @@ pub(crate) struct Exchanges {
     pub(super) entries: Vec<SlotEntry>,
     pub(super) waiters: VecDeque<Rc<Waiter>>,
     pub(super) granted: usize,
+    /// Own ones that no worker had taken at the last sweep.
+    pub(super) queued: usize,
     pub(super) news: Vec<SlotIndex>,
     pub(super) scratch: Vec<u8>,
     unrung: u32,
@@ -99,6 +101,7 @@ impl Exchanges {
             entries: (0..slots.end).map(|_| SlotEntry::FREE).collect(),
             waiters: VecDeque::new(),
             granted: 0,
+            queued: 0,
             news: Vec::with_capacity(slots.len()),
             scratch: Vec::with_capacity(8 * 1024),
             unrung: 0,
@@ -129,17 +132,17 @@ impl Exchanges {
 
     /// Requests that no worker has taken: an upper bound, cheap while few slots are in use.
     pub(crate) fn queue_depth(&self) -> usize {
-        self.waiters.len() + self.queued()
+        self.waiters.len() + self.queued_by_all()
     }
 
-    /// The part of [`Self::queue_depth`] that this thread of the front reports: so that the sum over all counts nothing twice,
-    /// the ring's queue is the first one's.
-    pub(crate) fn reported_depth(&self) -> usize {
-        self.waiters.len() + if self.front.number() == 0 { self.queued() } else { 0 }
+    /// Requests of this thread that no worker had taken at the last sweep. The sum over all threads counts each once, and a
+    /// thread without any has not to look.
+    pub(crate) fn swept_depth(&self) -> usize {
+        self.waiters.len() + self.queued
     }
 
     /// In the ring's queues, whatever thread has taken them in.
-    fn queued(&self) -> usize {
+    fn queued_by_all(&self) -> usize {
         let queued = self.supervision.queued(Lane::App) + self.supervision.queued(Lane::Script);
         match (queued as usize, self.front.in_use()) {
             (queued, own) if queued <= own => queued,

@@ -6,6 +6,7 @@ use crate::request::probe::{self, ProbeDone, ProbeOrder};
 use crate::runtime::counters::{Counters, CountersSnapshot};
 use crate::setup::ValidSettings;
 use crate::shared::Shared;
+use crate::upstream::{AllPlaces, UpstreamFigures};
 use samovar_config::Pool;
 use std::io;
 use std::rc::Rc;
@@ -55,6 +56,8 @@ pub(super) struct Control {
     /// Requests of the server's own that wait to be made.
     probes: Mutex<Vec<ProbeOrder>>,
     pub(super) called: Arc<Notify>,
+    /// Of all threads.
+    pub(super) upstreams: Arc<AllPlaces>,
     /// What the other threads of the front are told, and count.
     beside: Vec<Arc<Control>>,
 }
@@ -149,6 +152,11 @@ impl FrontHandle {
         self.0.of_threads_ref().map(|control| control.counters.connections.get()).collect()
     }
 
+    /// How each php-fpm fares that `fastcgi_pass` names and that was asked within the last hour, in the order of their addresses.
+    pub fn upstreams(&self) -> Vec<UpstreamFigures> {
+        self.0.upstreams.figures()
+    }
+
     /// Snapshot of the front's numbers, of all its threads.
     pub fn counters(&self) -> CountersSnapshot {
         let first = self.0.counters.snapshot(self.0.log.lost());
@@ -179,6 +187,7 @@ impl Control {
             together: Arc::default(),
             probes: Mutex::default(),
             called: Arc::default(),
+            upstreams: Arc::default(),
             beside: Vec::new(),
         }
     }

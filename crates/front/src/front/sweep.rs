@@ -79,6 +79,8 @@ pub(super) async fn sweep(shared: Rc<Shared>, connections: Rc<Connections>) {
     let mut sweeps = 0u32;
     loop {
         interval.tick().await;
+        #[cfg(test)]
+        assert!(!crate::runtime::mishap::BREAKS.get(), "as a test wants it");
         sweep_once(&shared, &connections);
         sweeps = sweeps.wrapping_add(1);
         if sweeps.is_multiple_of(SWEEPS_PER_TICK) {
@@ -126,7 +128,7 @@ fn sweep_pool(shared: &Shared) {
     let mut events: Vec<FrontEvent> = Vec::new();
     let mut exchanges = shared.exchanges.borrow_mut();
     exchanges.sweep(timeouts, &mut events);
-    shared.counters.queue_depth.set(exchanges.reported_depth() as u64);
+    shared.counters.queue_depth.set(exchanges.swept_depth() as u64);
     shared.counters.slots_in_use.set(exchanges.in_use() as u64);
     if exchanges.scripts_wait() {
         events.push(FrontEvent::LaneNeeded(Lane::Script));

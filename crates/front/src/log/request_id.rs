@@ -35,7 +35,10 @@ impl RequestIds {
         let mut id = [0; 32];
         id[..16].copy_from_slice(&self.prefix);
         id[16..].copy_from_slice(&hex(number));
-        HeaderValue::from_bytes(&id).expect("hex digits are a valid header value")
+        let mut id = HeaderValue::from_bytes(&id).expect("hex digits are a valid header value");
+        // It comes once: in HTTP/2's table of headers (RFC 7541, section 7.1.3) it would drive out what comes again.
+        id.set_sensitive(true);
+        id
     }
 }
 

@@ -24,7 +24,7 @@ use std::borrow::Cow;
 use std::future::poll_fn;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often a request is sent: once more, where php-fpm had closed the kept connection that it went over.
 const ATTEMPTS_MAX: u32 = 2;
@@ -57,9 +57,12 @@ pub(super) async fn run(
         entry.passes(upstream);
         let begun = params(&request, pass, &encoded, link.keeps()).ok_or(Failure::HeadTooLarge)?;
         let pieces = Pieces::new(shared, upload.take().unwrap_or(Upload::None));
+        let asked = Instant::now();
+        let places = link.sends(asked);
         let answering = upstream::talk(link, begun, pieces, terms(&request, upstream));
         match poll_fn(|cx| answering.poll_head(cx)).await {
             Ok(Head(lines)) => {
+                places.answered(asked.elapsed());
                 let is_head = parts.method == Method::HEAD;
                 let response = respond(&request, answering, &lines, is_head);
                 return response.ok_or_else(|| failed(&request, upstream, Trouble::Garbage));
@@ -93,8 +96,10 @@ async fn connect(
         };
         let error = error.map(|error| error.to_string());
         let Some(at) = at else {
+            pass.upstreams.iter().for_each(|one| upstreams.failed(one, trouble, error.as_deref()));
             return Err(report(request, &pass.addresses(), trouble, error.as_deref()));
         };
+        upstreams.failed(&pass.upstreams[at], trouble, error.as_deref());
         let who = pass.upstreams[at].to_string();
         let failure = report(request, &who, trouble, error.as_deref());
         tried.push(at);
@@ -123,6 +128,7 @@ fn terms(request: &ScriptRequest<'_>, upstream: &Upstream) -> Terms {
 }
 
 fn failed(request: &ScriptRequest<'_>, upstream: &Upstream, trouble: Trouble) -> Failure {
+    request.shared().upstreams.failed(upstream, trouble, None);
     report(request, &upstream.to_string(), trouble, None)
 }
 
@@ -135,7 +141,7 @@ fn report(
 ) -> Failure {
     let shared = request.shared();
     shared.counters.pass_troubles[trouble as usize].add(1);
-    if let Some(suppressed) = shared.warnings.pass[trouble as usize].pass() {
+    if let Some(suppressed) = shared.common.warnings.pass[trouble as usize].pass() {
         let (what, hint) = trouble.words();
         tracing::warn!(
             %upstream,

@@ -190,7 +190,7 @@ fn busy(shared: &Shared, shed: Shed) -> Failure {
     // Who has waited in vain for the first boot must not be told of busy workers.
     let is_starting = shed != Shed::Share && !shared.exchanges.borrow().has_workers();
     let shed = if is_starting { Shed::Starting } else { shed };
-    if let Some(suppressed) = shared.warnings.shed[shed as usize].pass() {
+    if let Some(suppressed) = shared.common.warnings.shed[shed as usize].pass() {
         let (what, hint) = shed.words();
         let _named = samovar_log::pool::enter(shared.pool_name());
         tracing::warn!(what, suppressed, "a request was refused: 503\nhint: {hint}");
@@ -219,7 +219,7 @@ fn failure(request: &ScriptRequest<'_>, lost: Lost) -> Failure {
 }
 
 fn log_death(request: &ScriptRequest<'_>) {
-    if let Some(suppressed) = request.shared().warnings.died.pass() {
+    if let Some(suppressed) = request.shared().common.warnings.died.pass() {
         let _named = samovar_log::pool::enter(request.shared().pool_name());
         tracing::warn!(
             uri = %Target::of(request.parts).whole.escape_ascii(),

@@ -63,7 +63,7 @@ pub(super) fn complaint(context: &RequestContext<'_>, failure: Failure) -> Optio
     let asked = told.get("ORIG_SCRIPT_FILENAME").unwrap_or(&told.script.filename);
     // Below the root it is nobody's mistake here: people ask for all kinds of scripts.
     let is_below = Path::new(OsStr::from_bytes(asked)).starts_with(&site.root);
-    if !is_below && let Some(suppressed) = shared.warnings.no_script.pass() {
+    if !is_below && let Some(suppressed) = shared.common.warnings.no_script.pass() {
         let root = site.root.display();
         tracing::warn!(
             script = %asked.escape_ascii(),

@@ -54,7 +54,7 @@ pub(super) fn report(context: &RequestContext<'_>, path: &[u8], failure: Failure
     let root = setup.site.root.display();
     match failure {
         Failure::NoIndex if path == b"/" => {
-            if let Some(suppressed) = shared.warnings.no_index.pass() {
+            if let Some(suppressed) = shared.common.warnings.no_index.pass() {
                 tracing::warn!(
                     %root,
                     suppressed,
@@ -64,7 +64,7 @@ pub(super) fn report(context: &RequestContext<'_>, path: &[u8], failure: Failure
             }
         }
         Failure::NoPage if setup.site.is_explicit => {
-            if let Some(suppressed) = shared.warnings.no_index.pass() {
+            if let Some(suppressed) = shared.common.warnings.no_index.pass() {
                 tracing::warn!(
                     %root,
                     controller = %setup.site.controller.escape_ascii(),

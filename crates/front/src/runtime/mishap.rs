@@ -57,6 +57,12 @@ impl Essentials {
     }
 }
 
+#[cfg(test)]
+thread_local! {
+    /// A test wants the sweep of this thread to break: what all requests need.
+    pub(crate) static BREAKS: Cell<bool> = const { Cell::new(false) };
+}
+
 struct Watch(Rc<Essentials>);
 
 impl Drop for Watch {

@@ -4,7 +4,10 @@
 
 use crate::exchange::deaths::Deaths;
 use crate::runtime::counters::Counters;
+use crate::runtime::shed::Shed;
+use crate::runtime::throttle::Throttle;
 use crate::runtime::tokens::Tokens;
+use crate::runtime::trouble::Trouble;
 use crate::upstream::AllPlaces;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,12 +24,31 @@ pub(crate) struct Common {
     has_served: AtomicBool,
     /// How many connections there are to those who run scripts of some locations.
     pub(crate) upstreams: Arc<AllPlaces>,
+    pub(crate) warnings: Warnings,
+}
+
+/// One throttle per kind of warning that no part of the front has for itself.
+#[derive(Debug, Default)]
+pub(crate) struct Warnings {
+    pub(crate) accept: Throttle,
+    pub(crate) connections: Throttle,
+    /// By reason.
+    pub(crate) shed: [Throttle; Shed::ALL.len()],
+    pub(crate) client_connections: Throttle,
+    pub(crate) died: Throttle,
+    pub(crate) no_index: Throttle,
+    pub(crate) sendfile: Throttle,
+    pub(crate) fastcgi: Throttle,
+    /// FastCGI requests for scripts that are not there.
+    pub(crate) no_script: Throttle,
+    /// Of a location's php-fpm, by what was wrong.
+    pub(crate) pass: [Throttle; Trouble::ALL.len()],
 }
 
 impl Common {
     /// Of the threads that count so.
-    pub(crate) fn of(counters: Vec<Arc<Counters>>) -> Common {
-        Common { counters, ..Common::default() }
+    pub(crate) fn of(counters: Vec<Arc<Counters>>, upstreams: Arc<AllPlaces>) -> Common {
+        Common { counters, upstreams, ..Common::default() }
     }
 
     /// Asked when a worker has died.

@@ -102,6 +102,29 @@ fn the_queue_is_full_for_all_threads_at_once() {
     }
 }
 
+/// Whichever threads have nothing to do, and sleep.
+#[test]
+fn who_waits_is_told_of_whatever_thread_it_is() {
+    for (runs, waits) in [(0, 1), (1, 0), (1, 2), (2, 1)] {
+        let (server, go, _) = gated(server(|_| {}));
+        let mut clients: Vec<_> = (0..THREADS).map(|_| server.client()).collect();
+        for client in &mut clients {
+            get(client, "/");
+            assert_eq!(client.reply(false).text(), "/");
+        }
+        assert_eq!(server.handle.connections_by_thread(), [1; THREADS]);
+        get(&mut clients[runs], "/gate");
+        until("the worker has it", || {
+            queued(&server) == 0 && server.handle.counters().in_flight == 1
+        });
+        get(&mut clients[waits], "/");
+        until("it is told of", || server.handle.counters().queue_depth == 1);
+        go.send(()).unwrap();
+        assert_eq!(clients[waits].reply(false).text(), "/");
+        until("nobody waits", || server.handle.counters().queue_depth == 0);
+    }
+}
+
 #[test]
 fn requests_that_were_taken_back_fill_no_queue() {
     let (server, go, ran) = gated(server(|settings| settings.limits.queue_max = 2));
@@ -253,4 +276,32 @@ fn answers_longer_than_a_slot_stream_to_each_thread() {
     until("all workers rest", || {
         (0..2).filter_map(|at| workers.report(at)).all(|one| one.state == WorkerState::Idle)
     });
+}
+
+/// Whichever it is: nobody is left with a thread that no longer looks after deadlines and the ring.
+#[test]
+fn what_breaks_in_one_thread_ends_them_all() {
+    for breaking in 0..THREADS {
+        let mut server = server(|_| {}).work(|job| job.answer(&job.field("target")));
+        let mut clients: Vec<_> = (0..THREADS).map(|_| server.client()).collect();
+        for client in &mut clients {
+            get(client, "/");
+            assert_eq!(client.reply(false).text(), "/");
+        }
+        assert_eq!(server.handle.connections_by_thread(), [1; THREADS]);
+        get(&mut clients[breaking], "/break");
+        for client in &mut clients {
+            let mut rest = Vec::new();
+            // Cut, or closed.
+            let _ = client.stream.read_to_end(&mut rest);
+        }
+        let front = server.front.take().expect("it runs");
+        let why = front.join().expect_err("it ends with an error");
+        let why = why.downcast_ref::<String>().expect("what `unwrap` says");
+        assert!(
+            why.contains("a part of the front that all requests need has panicked")
+                || why.contains("another thread of the front has ended"),
+            "{why}"
+        );
+    }
 }

@@ -8,6 +8,7 @@
 
 use super::choose::{Candidate, choose};
 use super::names::Names;
+use super::places::{AllPlaces, Places};
 use crate::runtime::counters::Counters;
 use crate::runtime::throttle::Throttle;
 use crate::runtime::trouble::Trouble;
@@ -21,13 +22,12 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::sync::Notify;
 
 /// How long a connection is kept.
 const KEPT_FOR: Duration = Duration::from_secs(5);
@@ -54,48 +54,6 @@ pub(crate) struct Upstreams {
     turn: Cell<usize>,
     counters: Arc<Counters>,
     places: Arc<AllPlaces>,
-}
-
-/// How many connections the front's threads have to each php-fpm, by its address.
-#[derive(Debug, Default)]
-pub(crate) struct AllPlaces {
-    by_upstream: Mutex<HashMap<Upstream, Arc<Places>>>,
-    /// Requests that wait for a place.
-    queued: AtomicUsize,
-}
-
-/// Of one php-fpm.
-#[derive(Debug, Default)]
-struct Places {
-    /// Those in use, and those that are being made.
-    used: AtomicUsize,
-    /// A place has become free.
-    freed: Notify,
-    /// Who waits for one.
-    waiting: AtomicUsize,
-    /// Threads that have connections to it, or had one lately.
-    threads: AtomicUsize,
-}
-
-impl AllPlaces {
-    fn of(&self, upstream: &Upstream) -> Arc<Places> {
-        let mut all = self.by_upstream.lock().unwrap_or_else(PoisonError::into_inner);
-        // An address that a reload has taken out is forgotten.
-        all.retain(|known, places| known == upstream || Arc::strong_count(places) > 1);
-        Arc::clone(all.entry(upstream.clone()).or_default())
-    }
-}
-
-impl Places {
-    fn take(&self, max: usize) -> bool {
-        let more = |used: usize| (used < max).then_some(used + 1);
-        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
-    }
-
-    /// Whether somebody waits for one of those that are free.
-    fn has_room_for_others(&self, max: usize) -> bool {
-        self.used.load(Ordering::Relaxed) < max && self.waiting.load(Ordering::Relaxed) > 0
-    }
 }
 
 /// Why there is no connection.
@@ -129,6 +87,7 @@ impl News {
     /// An answer has begun, and does not come to its end.
     pub(super) fn broke_off(&self, trouble: Trouble, upstream: &Upstream, request_id: &str) {
         self.0.counters.pass_troubles[trouble as usize].add(1);
+        self.0.places.failed(trouble, None);
         if let Some(suppressed) = self.0.broken.pass() {
             let (what, hint) = trouble.words();
             tracing::warn!(
@@ -161,6 +120,11 @@ impl Upstreams {
     ) -> Upstreams {
         let (pools, turn) = (RefCell::default(), Cell::new(0));
         Upstreams { pools, names, turn, counters, places }
+    }
+
+    /// One of them has failed a request; `error` is what the system said.
+    pub(crate) fn failed(&self, upstream: &Upstream, trouble: Trouble, error: Option<&str>) {
+        self.places.of(upstream).failed(trouble, error);
     }
 
     /// The same names for another pool of workers.
@@ -390,6 +354,12 @@ impl Link {
         if kept.len() < self.kept_max / threads {
             kept.push_back((wire, Instant::now()));
         }
+    }
+
+    /// A request is about to be sent over it; who is told when it is answered.
+    pub(crate) fn sends(&self, now: Instant) -> Arc<Places> {
+        self.pool.places.sent(now);
+        Arc::clone(&self.pool.places)
     }
 
     pub(super) fn news(&self) -> News {

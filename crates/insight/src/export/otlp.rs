@@ -18,9 +18,9 @@ use message::{
 };
 use prost::Message as _;
 
-pub use super::post::Unusable;
 pub use exporter::{Exporter, OtlpOptions};
 pub use measures::Measures;
+pub use samovar_outbound::Unusable;
 
 /// Spans for what one request waited for and measured.
 const CHILDREN_MAX: usize = 100;

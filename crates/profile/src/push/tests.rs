@@ -233,10 +233,10 @@ fn who_hangs_holds_nothing_up_and_the_oldest_make_room() {
     let (passed, lost, refused) = fates(&pusher);
     assert_eq!((passed, refused), (0, 0));
     assert!((100..200).contains(&lost), "{lost}");
-    assert!(pusher.shared.lock().bytes <= 20_000);
+    assert!(pusher.desk.queue(|waiting| (waiting.bytes, false)) <= 20_000);
     pusher.finish();
     assert_eq!(fates(&pusher).1, 200, "what was queued is lost in the end; one hangs");
-    let bytes = pusher.shared.lock().bytes;
+    let bytes = pusher.desk.queue(|waiting| (waiting.bytes, false));
     assert_eq!(bytes, 0);
 }
 

@@ -3,8 +3,8 @@
 //! An error's body is the Connect protocol's: `{"code": "invalid_argument", "message": "…"}`. What is too much at the moment
 //! (429), and what has gone wrong over there (500 and above), may be tried again.
 
-use samovar_insight::export::post::Reply;
-use samovar_insight::export::waits::{retry_after, words};
+use samovar_outbound::Reply;
+use samovar_outbound::waits::{retry_after, words};
 use serde::Deserialize;
 use std::time::{Duration, SystemTime};
 
@@ -46,7 +46,7 @@ fn said(reply: &Reply) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Verdict, judge};
-    use samovar_insight::export::post::Reply;
+    use samovar_outbound::Reply;
     use std::time::{Duration, SystemTime};
 
     fn verdict(status: u16, retry_after: Option<&str>, body: &str) -> Verdict {

@@ -1,7 +1,7 @@
 //! How a server is to be started, and its start.
 
 use super::heir::Heir;
-use super::{Server, ask_status, binary, ini, logged};
+use super::{Server, ask_status, binary, front_threads, ini, logged};
 use crate::confine::{Cgroup, Confinement, Disk};
 use crate::process::{Process, is_root};
 use crate::wait::eventually;
@@ -328,6 +328,9 @@ impl Start {
         if is_root() && !self.drops_root {
             // Whoever tests in a container is.
             command.arg("--allow-root");
+        }
+        if front_threads() > 1 && !self.args.iter().any(|arg| arg == "--front-threads") {
+            command.args(["--front-threads", &front_threads().to_string()]);
         }
         command.args(&self.args).stdout(stdout);
         // As php-fpm with clear_env: $_SERVER must not depend on who runs the tests.

@@ -13,6 +13,7 @@
 #include "sapi/sapi.h"
 #include "tasks/task.h"
 #include <ext/standard/basic_functions.h>
+#include <ext/standard/file.h>
 #include <unistd.h>
 
 /* What there was when the image was taken: the rest is the request's to close. */

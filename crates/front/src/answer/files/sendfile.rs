@@ -45,7 +45,7 @@ pub(crate) fn instead(
     let found = place(folders, named.as_bytes(), is_path);
     let Some((folder, below)) = found else {
         refused(
-            &shared.warnings.sendfile,
+            &shared.common.warnings.sendfile,
             named.as_bytes(),
             "it lies below no folder of `sendfile`",
         );
@@ -54,7 +54,11 @@ pub(crate) fn instead(
     let file = match open_below(folder, &below) {
         Ok(file) => file,
         Err(error) if is_elsewhere(&error) => {
-            refused(&shared.warnings.sendfile, named.as_bytes(), "a symbolic link is on the way");
+            refused(
+                &shared.common.warnings.sendfile,
+                named.as_bytes(),
+                "a symbolic link is on the way",
+            );
             return Err(Failure::Forbidden);
         }
         Err(error) => return Err(failure(&error)),

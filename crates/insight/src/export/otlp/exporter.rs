@@ -1,7 +1,7 @@
 //! Spans and figures → collector: OTLP over HTTP, on a thread of its own.
 //!
 //! The thread that adds up only queues (`queue.rs`); this one batches, sends, and waits as the answers say
-//! (`reply.rs`). A collector that is away, hangs or refuses costs spans, which are counted, and nothing else.
+//! (`reply.rs`, crates/outbound). A collector that is away, hangs or refuses costs spans, which are counted, and nothing else.
 
 use super::measures::Measures;
 use super::message::Span;
@@ -9,14 +9,15 @@ use super::queue::{BYTES_MAX, Queue};
 use super::reply::{Verdict, judge};
 use super::{Identity, Spans};
 use crate::aggregate::Aggregate;
-use crate::export::post::{Address, Post, Unusable};
-use crate::export::waits::{chance, pause};
 use crate::export::{metrics, ways};
 use crate::finished::Model;
 use crate::sink::{Fate, Seen, Sink, Tally};
 use crate::store::Trouble;
+use samovar_outbound::{
+    Address, Attempt, Desk, Next, Outbox, Patience, Post, Road, Teller, Unusable,
+};
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long a batch is tried; then others have their turn.
@@ -74,7 +75,7 @@ impl OtlpOptions {
 
 /// The sink: queues what the thread sends.
 pub struct Exporter {
-    shared: Arc<Shared>,
+    desk: Desk<Waiting>,
     spans: Arc<Tally>,
     identity: Identity,
     figures_every: Option<Duration>,
@@ -84,39 +85,39 @@ pub struct Exporter {
     tallies: Vec<Arc<Tally>>,
 }
 
-/// Between the two threads.
-#[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct State {
+/// What waits to be sent.
+#[derive(Debug)]
+struct Waiting {
     queue: Queue,
+    /// How long spans are collected.
+    every: Duration,
     /// When the oldest in the queue came.
     since: Option<Instant>,
     /// The latest figures, encoded: older ones are of no use beside them.
     figures: Option<Vec<u8>>,
-    /// The server ends, and waits until then.
-    ends: Option<Instant>,
-    /// The thread has ended.
-    is_done: bool,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// What is to be sent.
+enum Parcel {
+    Spans(Vec<Span>),
+    Figures(Vec<u8>),
+}
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State>, limit: Duration) -> MutexGuard<'a, State> {
-        let waited = self.changed.wait_timeout(state, limit);
-        waited.unwrap_or_else(PoisonError::into_inner).0
-    }
+impl Outbox for Waiting {
+    type Parcel = Parcel;
 
-    fn end(&self, deadline: Instant) {
-        self.lock().ends.get_or_insert(deadline);
-        self.changed.notify_all();
+    fn next(&mut self, now: Instant, is_ending: bool) -> Next<Parcel> {
+        let due = self.since.map(|since| since + self.every);
+        let is_due = is_ending || self.queue.is_full() || due.is_some_and(|due| now >= due);
+        if is_due && !self.queue.is_empty() {
+            let batch = self.queue.batch();
+            self.since = (!self.queue.is_empty()).then_some(now);
+            return Next::Now(Parcel::Spans(batch));
+        }
+        match self.figures.take() {
+            Some(figures) => Next::Now(Parcel::Figures(figures)),
+            None => Next::In(due.map_or(self.every, |due| due.saturating_duration_since(now))),
+        }
     }
 }
 
@@ -130,24 +131,22 @@ impl Exporter {
     pub fn start(options: OtlpOptions) -> Result<Exporter, Unusable> {
         let post = post(&options)?;
         let OtlpOptions { endpoint, identity, every, .. } = options;
-        let shared = Arc::<Shared>::default();
-        shared.lock().queue = Queue::new(options.bytes_max);
         let spans = Tally::new("otlp_spans");
         let mut courier = Courier {
-            shared: Arc::clone(&shared),
             post,
             endpoint,
             identity: identity.clone(),
-            every,
-            back_off: options.back_off,
             spans: Arc::clone(&spans),
-            trouble: options.trouble,
-            told: None,
+            teller: Teller::new(options.trouble),
         };
-        std::thread::Builder::new().name("otlp".to_owned()).spawn(move || courier.run())?;
+        let queue = Queue::new(options.bytes_max);
+        let waiting = Waiting { queue, every, since: None, figures: None };
+        let patience = Patience { back_off: options.back_off, tried_max: BATCH_AGE_MAX };
+        let carry = move |parcel, road: &Road<Waiting>| courier.carry(parcel, road);
+        let desk = Desk::open("otlp", waiting, patience, carry)?;
         let figures_due = Instant::now() + options.figures_every.unwrap_or_default();
         Ok(Exporter {
-            shared,
+            desk,
             tallies: vec![Arc::clone(&spans)],
             spans,
             identity,
@@ -184,18 +183,15 @@ impl Sink for Exporter {
         if spans.is_empty() {
             return;
         }
-        let mut state = self.shared.lock();
-        let was_empty = state.queue.is_empty();
-        if was_empty {
-            state.since = Some(Instant::now());
-        }
-        let dropped = state.queue.put(spans.0);
-        let is_news = was_empty || state.queue.is_full();
-        drop(state);
+        let dropped = self.desk.queue(|waiting| {
+            let was_empty = waiting.queue.is_empty();
+            if was_empty {
+                waiting.since = Some(Instant::now());
+            }
+            let dropped = waiting.queue.put(spans.0);
+            (dropped, was_empty || waiting.queue.is_full())
+        });
         self.spans.add(Fate::Lost, dropped as u64);
-        if is_news {
-            self.shared.changed.notify_all();
-        }
     }
 
     /// Spans are those of traces, and requests of traces are special.
@@ -215,43 +211,18 @@ impl Sink for Exporter {
         ways(&self.tallies, &mut measures);
         let body = measures.encode(&self.identity);
         if body.len() <= FIGURES_BYTES_MAX {
-            self.shared.lock().figures = Some(body);
-            self.shared.changed.notify_all();
+            self.desk.queue(|waiting| (waiting.figures = Some(body), true));
         }
     }
 
     fn finish(&mut self) {
-        let deadline = Instant::now() + FINISH_LIMIT;
-        self.shared.end(deadline);
-        let mut state = self.shared.lock();
-        while !state.is_done {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                // The thread is in a request that hangs: it ends with the process.
-                break;
-            }
-            state = self.shared.wait(state, left);
-        }
-        let left = state.queue.len() as u64;
-        drop(state);
+        let left = self.desk.finish(FINISH_LIMIT, |waiting| waiting.queue.len() as u64);
         self.spans.add(Fate::Lost, left);
     }
 
     fn tally(&self) -> Arc<Tally> {
         Arc::clone(&self.spans)
     }
-}
-
-impl Drop for Exporter {
-    fn drop(&mut self) {
-        self.shared.end(Instant::now());
-    }
-}
-
-/// What is to be sent.
-enum Parcel {
-    Spans(Vec<Span>),
-    Figures(Vec<u8>),
 }
 
 /// What was told last.
@@ -262,153 +233,84 @@ enum Told {
     Partly,
 }
 
-/// The thread.
+/// What the thread does with a parcel.
 struct Courier {
-    shared: Arc<Shared>,
     post: Post,
     endpoint: String,
     identity: Identity,
-    every: Duration,
-    back_off: Duration,
     spans: Arc<Tally>,
-    trouble: Trouble,
-    told: Option<Told>,
+    teller: Teller<Told>,
+}
+
+/// What the collector has made of a body in the end.
+enum Answered {
+    /// It was taken, but for so many records.
+    TakenBut(u64),
+    Refused,
 }
 
 impl Courier {
-    fn run(&mut self) {
-        let done = Done(Arc::clone(&self.shared));
-        while let Some(parcel) = self.next() {
-            match parcel {
-                Parcel::Spans(spans) => {
-                    let count = spans.len() as u64;
-                    let body = Spans(spans).encode(&self.identity);
-                    let tally = Arc::clone(&self.spans);
-                    self.deliver("/v1/traces", &body, |fate, all_but| match fate {
-                        Fate::Passed => {
-                            let rejected = all_but.min(count);
-                            tally.add(Fate::Passed, count - rejected);
-                            tally.add(Fate::Refused, rejected);
-                        }
-                        other => tally.add(other, count),
-                    });
-                }
-                // The next are as good: nobody counts them.
-                Parcel::Figures(body) => self.deliver("/v1/metrics", &body, |_, _| ()),
-            }
-        }
-        drop(done);
-    }
-
-    /// Waits until there is something to send; nothing when the server ends and all is sent, or its time is over.
-    fn next(&self) -> Option<Parcel> {
-        let mut state = self.shared.lock();
-        loop {
-            let now = Instant::now();
-            if state.ends.is_some_and(|deadline| now >= deadline) {
-                return None;
-            }
-            let due = state.since.map(|since| since + self.every);
-            let is_due =
-                state.ends.is_some() || state.queue.is_full() || due.is_some_and(|due| now >= due);
-            if is_due && !state.queue.is_empty() {
-                let batch = state.queue.batch();
-                state.since = (!state.queue.is_empty()).then_some(now);
-                return Some(Parcel::Spans(batch));
-            }
-            if let Some(figures) = state.figures.take() {
-                return Some(Parcel::Figures(figures));
-            }
-            if state.ends.is_some() {
-                return None;
-            }
-            let limit = due.map_or(self.every, |due| due.saturating_duration_since(now));
-            state = self.shared.wait(state, limit);
-        }
-    }
-
-    /// Sends until it is taken, refused, or too old; `tell` hears its fate, and how many of it were rejected.
-    fn deliver(&mut self, path: &str, body: &[u8], tell: impl Fn(Fate, u64)) {
-        let begun = Instant::now();
-        for n in 0.. {
-            let verdict = match self.post.send(path, body) {
-                Ok(reply) => {
-                    let verdict = judge(&reply, SystemTime::now());
-                    if let Verdict::Later(_) = verdict {
-                        self.tell(Told::Away, &format!("it answers with status {}", reply.status));
+    fn carry(&mut self, parcel: Parcel, road: &Road<Waiting>) {
+        match parcel {
+            Parcel::Spans(spans) => {
+                let count = spans.len() as u64;
+                let body = Spans(spans).encode(&self.identity);
+                match road.try_until_over(|| self.attempt("/v1/traces", &body)) {
+                    Some(Answered::TakenBut(rejected)) => {
+                        let rejected = rejected.min(count);
+                        self.spans.add(Fate::Passed, count - rejected);
+                        self.spans.add(Fate::Refused, rejected);
                     }
-                    verdict
+                    Some(Answered::Refused) => self.spans.add(Fate::Refused, count),
+                    None => self.spans.add(Fate::Lost, count),
                 }
-                Err(error) => {
-                    self.tell(Told::Away, &error);
-                    Verdict::Later(None)
-                }
-            };
-            let asked = match verdict {
-                Verdict::Taken { rejected, words } => {
-                    if rejected == 0 {
-                        self.tell_well();
-                    } else {
-                        self.tell(
-                            Told::Partly,
-                            &format!("it rejected {rejected} records: {words}"),
-                        );
-                    }
-                    return tell(Fate::Passed, rejected);
-                }
-                Verdict::Refused(words) => {
-                    self.tell(Told::Refused, &words);
-                    return tell(Fate::Refused, 0);
-                }
-                Verdict::Later(asked) => asked,
-            };
-            let pause = pause(self.back_off, n, asked, chance());
-            if begun.elapsed() + pause > BATCH_AGE_MAX || !self.rest(pause) {
-                return tell(Fate::Lost, 0);
+            }
+            // The next are as good: nobody counts them.
+            Parcel::Figures(body) => {
+                road.try_until_over(|| self.attempt("/v1/metrics", &body));
             }
         }
     }
 
-    /// Waits; false when the server ends before that.
-    fn rest(&self, pause: Duration) -> bool {
-        let until = Instant::now() + pause;
-        let mut state = self.shared.lock();
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            if state.ends.is_some_and(|deadline| deadline < until) {
-                return false;
+    fn attempt(&mut self, path: &str, body: &[u8]) -> Attempt<Answered> {
+        let reply = match self.post.send(path, body) {
+            Ok(reply) => reply,
+            Err(error) => {
+                self.tell(Told::Away, &error);
+                return Attempt::Later(None);
             }
-            if left.is_zero() {
-                return true;
+        };
+        match judge(&reply, SystemTime::now()) {
+            Verdict::Taken { rejected: 0, .. } => {
+                let endpoint = &self.endpoint;
+                self.teller.well(|| format!("the collector at {endpoint} takes all again"));
+                Attempt::Over(Answered::TakenBut(0))
             }
-            state = self.shared.wait(state, left);
+            Verdict::Taken { rejected, words } => {
+                self.tell(Told::Partly, &format!("it rejected {rejected} records: {words}"));
+                Attempt::Over(Answered::TakenBut(rejected))
+            }
+            Verdict::Refused(words) => {
+                self.tell(Told::Refused, &words);
+                Attempt::Over(Answered::Refused)
+            }
+            Verdict::Later(asked) => {
+                self.tell(Told::Away, &format!("it answers with status {}", reply.status));
+                Attempt::Later(asked)
+            }
         }
     }
 
     fn tell(&mut self, what: Told, words: &str) {
-        if self.told.replace(what) != Some(what) {
-            let (endpoint, words) = (&self.endpoint, words.trim_end_matches([':', ' ']));
-            (self.trouble)(&match what {
-                Told::Away => format!("the collector at {endpoint} takes nothing: {words}"),
-                Told::Refused => format!("the collector at {endpoint} refuses: {words}"),
-                Told::Partly => format!("the collector at {endpoint} takes not all: {words}"),
-            });
-        }
-    }
-
-    fn tell_well(&mut self) {
-        if self.told.take().is_some() {
-            (self.trouble)(&format!("the collector at {} takes all again", self.endpoint));
-        }
-    }
-}
-
-/// Says that the thread has ended, even if by a panic.
-struct Done(Arc<Shared>);
-
-impl Drop for Done {
-    fn drop(&mut self) {
-        self.0.lock().is_done = true;
-        self.0.changed.notify_all();
+        let endpoint = &self.endpoint;
+        let does = match what {
+            Told::Away => "takes nothing",
+            Told::Refused => "refuses",
+            Told::Partly => "takes not all",
+        };
+        let line = || {
+            format!("the collector at {endpoint} {does}: {}", words.trim_end_matches([':', ' ']))
+        };
+        self.teller.wrong(what, line);
     }
 }

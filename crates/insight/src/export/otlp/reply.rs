@@ -3,9 +3,9 @@
 //! [OTLP/HTTP](https://opentelemetry.io/docs/specs/otlp/#otlphttp-response): 429, 502, 503 and 504 may be tried again,
 //! other errors may not; a success may be a partial one.
 
-use crate::export::post::Reply;
-use crate::export::waits::{retry_after, words};
 use prost::Message as _;
+use samovar_outbound::Reply;
+use samovar_outbound::waits::{retry_after, words};
 use std::time::{Duration, SystemTime};
 
 /// What it means for the batch.

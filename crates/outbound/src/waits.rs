@@ -44,8 +44,24 @@ pub fn chance() -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::pause;
-    use std::time::Duration;
+    use super::{pause, retry_after};
+    use std::time::{Duration, SystemTime};
+
+    #[test]
+    fn a_server_says_when_to_come_back_in_seconds_or_by_a_date() {
+        for (text, expected) in
+            [("0", Some(0)), (" 3600 ", Some(3600)), ("soon", None), ("", None), ("-1", None)]
+        {
+            let found = retry_after(text, SystemTime::now());
+            assert_eq!(found, expected.map(Duration::from_secs), "{text}");
+        }
+        let now = SystemTime::UNIX_EPOCH + Duration::from_hours(1);
+        for (text, expected) in
+            [("Thu, 01 Jan 1970 01:00:07 GMT", 7), ("Thu, 01 Jan 1970 00:00:00 GMT", 0)]
+        {
+            assert_eq!(retry_after(text, now), Some(Duration::from_secs(expected)), "{text}");
+        }
+    }
 
     #[test]
     fn pauses_double_up_to_a_limit_and_are_never_shorter_than_asked() {

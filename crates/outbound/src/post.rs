@@ -1,20 +1,15 @@
 //! One request to whoever collects: blocking, on a thread of its sender's own.
 
+use crate::agent::{self, NoRoots};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 use std::time::Duration;
 use ureq::Agent;
-use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 /// What is read of an answer.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
-/// Where distributions keep the certificates that their machines trust: Debian, Red Hat, Alpine.
-const SYSTEM_ROOTS: [&str; 3] =
-    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
-
 /// Settings that no request can be sent with.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
@@ -25,8 +20,8 @@ pub enum Unusable {
     #[error("the header `{0}` has a name or a value that HTTP does not allow")]
     Header(String),
     /// No certificates to trust.
-    #[error("no certificates that could be trusted in `{0}`\nhint: install ca-certificates")]
-    Roots(PathBuf),
+    #[error(transparent)]
+    Roots(#[from] NoRoots),
     /// No thread.
     #[error("cannot start a thread for the collector: {0}")]
     Thread(#[from] std::io::Error),
@@ -89,21 +84,11 @@ impl Post {
                 return Err(Unusable::Header(name.clone()));
             }
         }
-        // A limit for each step and none for all of them: ureq would look names up on threads of its own.
-        let mut config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .proxy(None)
-            .user_agent(concat!("samovar/", env!("CARGO_PKG_VERSION")))
-            .timeout_connect(Some(limit))
-            .timeout_send_request(Some(limit))
-            .timeout_send_body(Some(limit))
-            .timeout_recv_response(Some(limit))
-            .timeout_recv_body(Some(limit));
-        if endpoint.starts_with("https:") {
-            config = config.tls_config(tls(roots)?);
-        }
-        let agent = config.build().new_agent();
+        let agent = if endpoint.starts_with("https:") {
+            agent::secure(limit, roots)?
+        } else {
+            agent::plain(limit)
+        };
         let (endpoint, headers) = (endpoint.to_owned(), headers.to_vec());
         Ok(Post { agent, endpoint, headers, content_type, gzip })
     }
@@ -122,7 +107,7 @@ impl Post {
             Some(packed) => request.header("content-encoding", "gzip").send(&packed[..]),
             None => request.send(body),
         };
-        let mut answer = sent.map_err(|e| e.to_string())?;
+        let mut answer = sent.map_err(|e| e.to_string().trim_end_matches([':', ' ']).to_owned())?;
         let retry_after = answer.headers().get("retry-after").and_then(|value| value.to_str().ok());
         let retry_after = retry_after.map(str::to_owned);
         // The status is known: an answer whose body breaks off has the same meaning.
@@ -136,27 +121,6 @@ fn pack(body: &[u8]) -> Option<Vec<u8>> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
     packer.write_all(body).ok()?;
     packer.finish().ok()
-}
-
-/// With the certificates that the machine trusts, or those of a file.
-fn tls(roots: Option<&Path>) -> Result<TlsConfig, Unusable> {
-    let system = || SYSTEM_ROOTS.iter().map(Path::new).find(|path| path.exists());
-    let path = roots.or_else(system).unwrap_or(Path::new(SYSTEM_ROOTS[0]));
-    let text = std::fs::read(path).unwrap_or_default();
-    let certificates: Vec<_> = parse_pem(&text)
-        .filter_map(|item| match item {
-            Ok(PemItem::Certificate(certificate)) => Some(certificate),
-            _ => None,
-        })
-        .collect();
-    if certificates.is_empty() {
-        return Err(Unusable::Roots(path.to_owned()));
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    Ok(TlsConfig::builder()
-        .root_certs(RootCerts::new_with_certs(&certificates))
-        .unversioned_rustls_crypto_provider(provider)
-        .build())
 }
 
 #[cfg(test)]

@@ -1,0 +1,291 @@
+#!/usr/bin/python3
+"""Does a pool feel what another one does wrong? A shop under a steady load, beside one that misbehaves in each way.
+
+  bench/scenarios/neighbours.py [--kinds crash,loop,…] [--rounds 5] [--seconds 4] [--rate 200] [--nice 19]
+
+One server with two pools of two workers. The shop's page takes half a millisecond of PHP, below a checkpoint, and is
+asked for at a constant rate: latency counts from when a request was due, so that nothing can hide. Each round of a kind
+is two measurements, the shop beside a calm neighbour and beside a bad one, in alternating order; the table has the
+ratios of such pairs. What asks the bad pool is as nice as the pool is. `burn` is what the machine itself does: programs
+that are not the server's take all the CPU time that is left, as nice as the pool. What a kind costs beyond that is the
+server's own interference.
+"""
+
+import argparse
+import contextlib
+import fcntl
+import http.client
+import json
+import os
+import pathlib
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARY = pathlib.Path(os.environ.get("SAMOVAR_BIN", ROOT / "target/release/samovar"))
+LOAD = ROOT / "target/release/samovar-load"
+START_SECONDS_MAX = 60
+SETTLE_SECONDS = 0.5  # From the start of the mischief to the start of the measurement.
+CONNECTIONS = 16
+PAGE = "<?php Samovar\\checkpoint(); for ($i = 0, $x = 0; $i < 60000; $i++) { $x += $i & 7; } echo $x;"
+BAD = """<?php
+switch ($_GET['do'] ?? '') {
+    case 'crash': posix_kill(getmypid(), SIGSEGV); break;
+    case 'loop': while (true); break;
+    case 'eat': $all = []; while (true) { $all[] = str_repeat('x', 1 << 20); } break;
+    case 'stuck': flock(fopen(__DIR__ . '/lock', 'c'), LOCK_EX); break;
+    case 'fork':
+        for ($i = 0; $i < 100; $i++) {
+            if (@pcntl_fork() === 0) {
+                usleep(200000);
+                posix_kill(getmypid(), SIGKILL);
+            }
+        }
+        break;
+    case 'big': for ($i = 0; $i < 500; $i++) { echo str_repeat('x', 100000); } break;
+    case 'log': for ($i = 0; $i < 1000; $i++) { error_log("something is wrong: $i"); } break;
+}
+echo 'ok ', strlen(file_get_contents('php://input'));
+"""
+CONFIG = """
+admin = "127.0.0.1:0"
+[php]
+memory_limit = "-1"
+[[pool]]
+name = "bad"
+match = "/bad/*"
+root = "{bad}"
+workers = 2
+[pool.limits]
+queue_max = 32
+memory_ceiling = "256M"
+processes = 200
+nice = {nice}
+[pool.timeouts]
+queue = "1s"
+answer = "500ms"
+grace = "200ms"
+boot = "5s"
+"""
+
+
+# ---- what it does wrong ---------------------------------------------------------------------------
+
+
+class Mischief:
+    """Threads that do something again and again until the end of the with."""
+
+    def __init__(self, lab, act, threads):
+        self.over = threading.Event()
+        self.threads = [threading.Thread(target=self.repeat, args=(lab, act)) for _ in range(threads)]
+
+    def repeat(self, lab, act):
+        os.nice(lab.nice)  # This thread alone.
+        while not self.over.is_set():
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                act(lab, self.over)
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        time.sleep(SETTLE_SECONDS)
+
+    def __exit__(self, *_):
+        self.over.set()
+        for thread in self.threads:
+            thread.join()
+
+
+def asks(what, pause=0.0, body=None):
+    """Asks the bad pool to do that, and waits for what comes of it."""
+    def act(lab, over):
+        connection = http.client.HTTPConnection(lab.address, timeout=10)
+        with contextlib.closing(connection):
+            connection.request("POST" if body else "GET", f"/bad/?do={what}", body=body)
+            connection.getresponse().read()
+        over.wait(pause)
+    return act
+
+
+def held_lock(lab, over):
+    """Workers wait for a lock that somebody else has."""
+    asks("stuck")(lab, over)
+
+
+def slow_reader(lab, over):
+    """Wants 50 MB, and takes them at 1 MB a second."""
+    with socket.create_connection(lab.address.rsplit(":", 1), timeout=10) as stream:
+        stream.sendall(b"GET /bad/?do=big HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        while not over.is_set() and stream.recv(100_000):
+            over.wait(0.1)
+
+
+def stopped(lab, over):
+    """The pool's workers are stopped again and again; they are killed when a request is overdue."""
+    for pid in lab.workers("bad"):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
+    asks("", 0)(lab, over)
+
+
+def dying_boot(lab, over):
+    """New code that dies while it boots, deployed again and again."""
+    (lab.bad / "index.php").write_text("<?php posix_kill(getmypid(), SIGKILL);", encoding="utf-8")
+    lab.control("reload", "--pool", "bad")
+    over.wait(0.05)
+
+
+def nothing(_lab, over):
+    over.wait()
+
+
+# Kind: what a thread does, how many of them, and what that is.
+KINDS = {
+    "burn": (nothing, 1, "two programs beside the server compute, as nice as the pool"),
+    "crash": (asks("crash", 0.1), 2, "twenty crashes a second"),
+    "loop": (asks("loop"), 2, "endless loops, each ended by its deadline"),
+    "eat": (asks("eat"), 1, "memory up to the ceiling"),
+    "stuck": (held_lock, 40, "workers wait for a lock, forty clients for workers"),
+    "flood": (asks("", 0), 100, "a hundred clients at once, most of them refused"),
+    "stopped": (stopped, 4, "workers are stopped and found out"),
+    "boot": (dying_boot, 1, "new code dies while it boots, again and again"),
+    "big": (slow_reader, 8, "50 MB each for clients that take 1 MB a second"),
+    "upload": (asks("", 0, b"x" * 20_000_000), 2, "20 MB a request"),
+    "fork": (asks("fork", 0.2), 2, "a hundred children a request, up to the limit of processes"),
+    "log": (asks("log"), 2, "a thousand lines a request for the log"),
+}
+
+
+# ---- the server -----------------------------------------------------------------------------------
+
+
+class Lab:
+    """The server and its two sites."""
+
+    def __init__(self, folder, nice, stack):
+        self.folder, self.bad, self.nice = folder, folder / "bad", nice
+        for site, text in (("shop", PAGE), ("bad", BAD)):
+            (folder / site).mkdir()
+            (folder / site / "index.php").write_text(text, encoding="utf-8")
+        config = folder / "samovar.toml"
+        config.write_text(CONFIG.format(bad=self.bad, nice=nice), encoding="utf-8")
+        command = [BINARY, "serve", folder / "shop", "--config", config, "--listen", "127.0.0.1:0", "--workers", "2",
+                   "--control", folder / "control.sock"] + (["--allow-root"] if os.getuid() == 0 else [])
+        log = stack.enter_context(open(folder / "log", "w", encoding="utf-8"))
+        self.server = subprocess.Popen(command, stdout=log, stderr=log)
+        stack.callback(self.end)
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while not (status := self.control("status")) or not status["listen"]:
+            if self.server.poll() is not None or time.monotonic() > deadline:
+                sys.exit(f"the server does not start:\n{(folder / 'log').read_text()}")
+            time.sleep(0.05)
+        self.address = status["listen"][0].split("//")[-1]
+
+    def control(self, command, *flags):
+        asked = [BINARY, command, "--control", self.folder / "control.sock", "--json", *flags]
+        out = subprocess.run(asked, capture_output=True, check=False).stdout
+        with contextlib.suppress(ValueError):
+            return json.loads(out)
+        return None
+
+    def workers(self, pool):
+        status = self.control("status") or {"workers": []}
+        return [worker["pid"] for worker in status["workers"] if worker.get("pool", "default") == pool]
+
+    def mend(self):
+        """The bad pool as it was, whatever was done to it."""
+        (self.bad / "index.php").write_text(BAD, encoding="utf-8")
+        for pid in self.workers("bad"):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        self.control("reload", "--pool", "bad", "--force")
+
+    def end(self):
+        self.server.terminate()
+        self.server.wait()
+
+
+def shop(lab, asked):
+    """How the shop answers: percentiles in ms, and how many requests had no good answer."""
+    command = [LOAD, f"http://{lab.address}/", "--connections", CONNECTIONS, "--rate", asked.rate, "--seconds",
+               asked.seconds]
+    out = subprocess.run([str(part) for part in command], capture_output=True, check=True, text=True).stdout
+    told = json.loads(out)
+    wrong = sum(told["errors"].values()) + told["hung"] + told["unsent"]
+    return {name: told["latency_us"][name] / 1000 for name in ("p50", "p99", "p999")} | {"wrong": wrong}
+
+
+@contextlib.contextmanager
+def burners(nice):
+    command = ["nice", "-n", str(nice), sys.executable, "-c", "while True: pass"]
+    with contextlib.ExitStack() as stack:
+        for _ in range(2):
+            burner = subprocess.Popen(command)
+            stack.callback(burner.wait)
+            stack.callback(burner.kill)
+        yield
+
+
+def pair(lab, kind, asked, calm_first):
+    """The shop beside a calm neighbour, and beside a bad one."""
+    act, threads, _ = KINDS[kind]
+    found = {}
+    for way in ("calm", "bad") if calm_first else ("bad", "calm"):
+        with contextlib.ExitStack() as stack:
+            if way == "bad":
+                stack.callback(lab.mend)
+                if kind == "burn":
+                    stack.enter_context(burners(asked.nice))
+                if kind == "stuck":
+                    held = stack.enter_context(open(lab.bad / "lock", "w", encoding="utf-8"))
+                    lock(held)
+                stack.enter_context(Mischief(lab, act, threads))
+            found[way] = shop(lab, asked)
+    return found
+
+
+def lock(file):
+    fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def row(kind, pairs):
+    cells = []
+    for name in ("p50", "p99", "p999"):
+        ratios = sorted(found["bad"][name] / found["calm"][name] for found in pairs)
+        bad = statistics.median(found["bad"][name] for found in pairs)
+        cells.append(f"{bad:.1f} ms: {statistics.median(ratios):.2f} ({ratios[0]:.2f}–{ratios[-1]:.2f})")
+    wrong = sum(found["bad"]["wrong"] for found in pairs)
+    calm = sum(found["calm"]["wrong"] for found in pairs)
+    return f"| {kind}: {KINDS[kind][2]} | " + " | ".join(cells) + f" | {wrong} ({calm}) |"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--kinds", default=",".join(KINDS), metavar="A,B", help="%(default)s")
+    add("--rounds", type=int, default=5, help="pairs of each kind: %(default)s")
+    add("--seconds", type=float, default=4, help="of each measurement: %(default)s")
+    add("--rate", type=int, default=200, help="the shop's requests a second: %(default)s")
+    add("--nice", type=int, default=19, help="`limits.nice` of the bad pool: %(default)s")
+    asked = parser.parse_args()
+    kinds = asked.kinds.split(",")
+    if unknown := set(kinds) - set(KINDS):
+        parser.error(f"there is no kind {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")
+    print("| the neighbour | the shop's p50 beside it (by a calm one's) | p99 | p99.9 | no good answer (calm) |")
+    print("|---|---:|---:|---:|---:|")
+    for kind in kinds:
+        with tempfile.TemporaryDirectory(prefix="samovar-neighbours-") as folder, contextlib.ExitStack() as stack:
+            lab = Lab(pathlib.Path(folder), asked.nice, stack)
+            shop(lab, argparse.Namespace(rate=asked.rate, seconds=1))
+            pairs = [pair(lab, kind, asked, number % 2 == 0) for number in range(asked.rounds)]
+            print(row(kind, pairs), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+//! How those fare that `fastcgi_pass` names.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One php-fpm, of one pool. It is told of for an hour after its last request.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UpstreamStatus {
+    /// The pool whose locations name it; empty where there is one.
+    pub pool: String,
+    /// As the settings name it.
+    pub address: String,
+    /// Connections that are in use, or being made.
+    pub connections: u64,
+    /// Requests that wait for one, be it of this php-fpm or of another that would do.
+    pub waiting: u64,
+    /// Requests that it was sent.
+    pub requests_total: u64,
+    /// Of these, how many it has begun to answer.
+    pub answers_total: u64,
+    /// How long they waited for the head of their answer, together.
+    pub waited_seconds: f64,
+    /// Requests that it did not answer, or not to the end, by reason.
+    pub troubles: BTreeMap<String, u64>,
+    /// The last of them; `null`: there was none.
+    pub last_trouble: Option<UpstreamTrouble>,
+}
+
+/// What was wrong with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UpstreamTrouble {
+    /// One of the reasons.
+    pub reason: String,
+    /// What the system said of it, if it did.
+    pub words: String,
+    /// When, in seconds of Unix time.
+    pub at: u64,
+}
+
+impl UpstreamStatus {
+    /// How many requests it did not answer, or not to the end.
+    #[must_use]
+    pub fn troubles_total(&self) -> u64 {
+        self.troubles.values().sum()
+    }
+
+    /// How long an answer's head took on average, in seconds; none was given yet: `None`.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // Counts beyond 2⁵³ are no server's.
+    pub fn mean_seconds(&self) -> Option<f64> {
+        (self.answers_total > 0).then(|| self.waited_seconds / self.answers_total as f64)
+    }
+}

@@ -1,0 +1,191 @@
+//! Caddy in front, by `php_fastcgi`: what PHP is told must be what php-fpm is told by the same Caddy.
+
+use super::*;
+use std::net::{TcpListener, TcpStream};
+use std::process::Child;
+
+/// A Caddy, ended with this.
+struct Caddy {
+    child: Child,
+    address: SocketAddr,
+    folder: TempDir,
+}
+
+impl Drop for Caddy {
+    fn drop(&mut self) {
+        samovar_testkit::end(&mut self.child);
+    }
+}
+
+/// One that serves `root`, whose scripts are run by `upstream`.
+fn caddy(root: &Path, upstream: &str) -> Caddy {
+    let binary = std::env::var("CADDY_BIN").expect("CADDY_BIN names caddy: make caddy");
+    let folder = TempDir::with_prefix("samovar-caddy-").expect("a temporary folder");
+    let address = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port");
+    let text = format!(
+        "{{\nadmin off\nauto_https off\npersist_config off\nstorage file_system {}\n}}\n\
+         http://:{} {{\nbind 127.0.0.1\nroot * {}\nphp_fastcgi {upstream} {{\nflush_interval -1\n}}\nfile_server\n}}\n",
+        folder.path().display(),
+        address.port(),
+        root.display()
+    );
+    let config = folder.path().join("Caddyfile");
+    std::fs::write(&config, text).expect("our own folder");
+    let log = std::fs::File::create(folder.path().join("log")).expect("our own folder");
+    let child = Command::new(&binary)
+        .args(["run", "--adapter", "caddyfile", "--config"])
+        .arg(&config)
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn();
+    let child = child.unwrap_or_else(|e| panic!("{binary}: {e}"));
+    let mut caddy = Caddy { child, address, folder };
+    eventually("Caddy's port", || {
+        assert!(caddy.child.try_wait().expect("our child").is_none(), "{}", caddy.log());
+        TcpStream::connect(address).ok()
+    });
+    caddy
+}
+
+impl Caddy {
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+}
+
+/// A site, and how Caddy names its two ways in.
+fn site(php: &str, workers: usize) -> (Server, TempDir, [String; 2]) {
+    let folder = TempDir::with_prefix("samovar-fcgi-").expect("a temporary folder");
+    let socket = folder.path().join("fcgi.sock").display().to_string();
+    let start = Server::script(php).workers(workers);
+    let listen = format!("fcgi-unix:{socket}");
+    let server = start.args(["--listen", &listen, "--listen", "fcgi://127.0.0.1:0"]).start();
+    let port = server.addresses("fcgi://")[0].to_string();
+    (server, folder, [format!("unix/{socket}"), port])
+}
+
+#[test]
+#[ignore = "needs Caddy: make caddy"]
+fn caddy_tells_it_what_it_tells_php_fpm() {
+    let (server, _folder, ways) = site(DUMP, 1);
+    let root = server.folder().join("root");
+    std::fs::create_dir(root.join("below")).expect("our own folder");
+    std::fs::write(root.join("below/page.php"), DUMP).expect("our own folder");
+    std::fs::write(root.join("below/index.php"), DUMP).expect("our own folder");
+    std::fs::write(root.join("file.txt"), "a file").expect("our own folder");
+    let oracle = Oracle::start(&root);
+    let theirs = oracle.folder().join("fpm.sock");
+    for path in [server.folder(), &root, &root.join("below"), &theirs] {
+        open(path);
+    }
+    let theirs = caddy(&root, &format!("unix/{}", theirs.display()));
+    for way in ways {
+        let ours = caddy(&root, &way);
+        for request in [
+            Request::get("/?a=1&b[]=%20"),
+            Request::get("/index.php"),
+            Request::get("/index.php/path/info?a"),
+            Request::get("/below/"),
+            Request::get("/below/page.php?x"),
+            Request::get("/below/page.php/x.php/y%20z"),
+            Request::get("/a/page/of/its/own?q=1"),
+            Request::get("/missing.php"),
+            Request::get("/caf%C3%A9%2Fx"),
+            Request::post("/index.php", "text/plain", "hello"),
+            Request::post("/", "application/octet-stream", "x".repeat(300_000)),
+            Request::form("/index.php/x", "a=1"),
+            Request::get("/index.php").header("Authorization", "Basic dTpw").header("X-Own", "1"),
+            Request::get("/").header("X-Forwarded-For", "192.0.2.1").header("Proxy", "http://evil"),
+            Request::get("/").header("Cookie", "a=b; c=d"),
+        ] {
+            let [found, expected] = [&ours, &theirs].map(|caddy| told(caddy.address, &request));
+            assert_eq!(found, expected, "{}", request.bytes().escape_ascii());
+            assert_eq!(found.0, 200, "{}", request.bytes().escape_ascii());
+        }
+        for target in ["/file.txt", "/below", "/index.php?head"] {
+            let request = Request::new("HEAD", target);
+            let [found, expected] =
+                [&ours, &theirs].map(|caddy| Client::connect(caddy.address).request(&request));
+            assert_eq!(found.status, expected.status, "{target}");
+            for name in ["Location", "Content-Type", "X-Script", "Content-Length"] {
+                assert_eq!(found.header(name), expected.header(name), "{target}: {name}");
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs Caddy: make caddy"]
+fn through_caddy_answers_stream_and_killed_workers_cost_no_get() {
+    let (server, _folder, ways) = site(
+        "<?php if ($_SERVER['REQUEST_URI'] === '/slow') {\n\
+         if (ob_get_level()) { ob_end_flush(); } echo 'begun'; flush();\n\
+         while (!file_exists(__DIR__ . '/go')) { usleep(1000); clearstatcache(); }\n\
+         echo ' ended'; exit; } usleep(1000); echo 'ok';",
+        3,
+    );
+    let root = server.folder().join("root");
+    for way in ways {
+        let caddy = caddy(&root, &way);
+        let _ = std::fs::remove_file(root.join("go"));
+        let mut client = Client::connect(caddy.address);
+        client.send(&Request::get("/slow").bytes());
+        assert_eq!(client.read_head().expect("a head while the script waits").status, 200);
+        std::fs::write(root.join("go"), "").expect("our own folder");
+        let mut body = Vec::new();
+        // An empty one is the end.
+        while let Some(chunk) = client.read_chunk().expect("the rest").filter(|c| !c.is_empty()) {
+            body.extend(chunk);
+        }
+        assert_eq!(body.escape_ascii().to_string(), "begun ended");
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let asking: Vec<_> = (0..3)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut wrong = Vec::new();
+                        let mut client = Client::connect(caddy.address);
+                        while !is_over.load(Ordering::Relaxed) {
+                            let answer = client.get("/quick");
+                            if answer.status != 200 || answer.text() != "ok" {
+                                wrong.push(format!("{} {}", answer.status, answer.text()));
+                            }
+                        }
+                        wrong
+                    })
+                })
+                .collect();
+            for _ in 0..5 {
+                let pid = server.worker_pid();
+                server.kill_worker(pid);
+                eventually("another worker", || (server.worker_pid() != pid).then_some(()));
+            }
+            server.reload().expect("a reload");
+            is_over.store(true, Ordering::Relaxed);
+            for asking in asking {
+                let wrong = asking.join().expect("a client");
+                assert!(wrong.is_empty(), "{wrong:?}\n{}", caddy.log());
+            }
+        });
+    }
+}
+
+#[test]
+#[ignore = "needs Caddy: make caddy"]
+fn who_leaves_caddy_leaves_the_script() {
+    let (server, _folder, ways) = site(
+        "<?php if (($_GET['wait'] ?? '') === '') { echo 'ok'; exit; }\n\
+         ignore_user_abort(false); while (true) { echo str_repeat('x', 9000); flush(); usleep(1000); }",
+        1,
+    );
+    let root = server.folder().join("root");
+    for way in ways {
+        let caddy = caddy(&root, &way);
+        let mut client = Client::connect(caddy.address);
+        client.try_send(&Request::get("/?wait=1").bytes()).expect("a request");
+        eventually("the script", || (server.status()["in_flight"] == 1).then_some(()));
+        drop(client);
+        // The one worker is free again.
+        assert_eq!(Client::connect(caddy.address).get("/").text(), "ok");
+    }
+}
