@@ -1,5 +1,6 @@
 //! `/profile`: where the time of requests went, of all routes or one: a flame graph, a table, and both against another time.
 
+use super::pools::Pools;
 use super::{Shown, View};
 use crate::chart::{Flames, flames, without_controls};
 use crate::frame::{nothing, part};
@@ -31,6 +32,7 @@ const NAME_CHARS_MAX: usize = 120;
 
 /// What was asked for.
 struct Asked {
+    pools: Pools,
     route: String,
     minutes: u64,
     part: String,
@@ -39,11 +41,12 @@ struct Asked {
 }
 
 impl Asked {
-    fn of(view: &View) -> Asked {
+    fn of(view: &View, pools: Pools) -> Asked {
         let text = |name| view.query.get(name).unwrap_or_default();
         let number = |name| view.query.get(name).and_then(|n| n.parse::<u64>().ok());
         let minutes = number("minutes").filter(|n| SPANS.iter().any(|(known, _)| known == n));
         Asked {
+            pools,
             route: text("route"),
             minutes: minutes.unwrap_or(SPAN_AT_FIRST),
             part: text("part"),
@@ -57,6 +60,7 @@ impl Asked {
             route: Some(self.route.clone()).filter(|route| !route.is_empty()),
             from: (now + 1).saturating_sub(self.minutes * 60),
             to: now + 1,
+            pool: self.pools.chosen().map(str::to_owned),
             generation: self.generation,
             against: match &*self.than {
                 "reload" => Some(Against::Reload),
@@ -77,8 +81,12 @@ impl Asked {
 }
 
 pub(super) fn show(view: &View) -> Shown {
-    let asked = Asked::of(view);
     let title = "Profile";
+    let pools = match Pools::of(view, &view.sources.host.status(), title) {
+        Ok(pools) => pools,
+        Err(unknown) => return unknown,
+    };
+    let asked = Asked::of(view, pools);
     let Some(profiles) = view.sources.host.profiles() else {
         let why = "Nobody looks at workers: profile.hertz is 0 in the settings.";
         return Shown::new(title, html! { h1 { (title) } (nothing(why)) });
@@ -104,6 +112,7 @@ fn choice(asked: &Asked, answer: &Answer) -> Markup {
     let is_listed = answer.routes.iter().any(|(name, _)| *name == asked.route);
     html! {
         form.ask action="/profile" {
+            (asked.pools.control(Some("all")))
             label { "Route " select name="route" {
                 (option("", "all", asked.route.is_empty()))
                 @if !is_listed && !asked.route.is_empty() { (option(&asked.route, &asked.route, true)) }

@@ -34,8 +34,9 @@ impl Host for Says {
 
     fn metrics(&self, _page: &mut Exposition) {}
 
-    fn boot(&self) -> Option<Explained> {
-        serde_json::from_value(self.0.get("explained")?.clone()).ok()
+    fn boot(&self, pool: Option<&str>) -> Option<Explained> {
+        let of = pool.map_or("explained".to_owned(), |pool| format!("explained {pool}"));
+        serde_json::from_value(self.0.get(of)?.clone()).ok()
     }
 
     fn profiles(&self) -> Option<Arc<Profiles>> {
