@@ -39,6 +39,8 @@ pub struct Side {
 pub struct Answer {
     /// Why there is nothing to be shown.
     pub error: Option<String>,
+    /// The pool that was asked for; empty: none was.
+    pub pool: String,
     /// Looks per second at each busy worker.
     pub hertz: u32,
     /// What was asked for.
@@ -59,6 +61,7 @@ impl Answer {
     pub fn to_wire(&self) -> ProfileAnswer {
         ProfileAnswer {
             error: self.error.clone(),
+            pool: self.pool.clone(),
             hertz: self.hertz,
             now: self.now.to_wire(),
             before: self.before.as_ref().map(Side::to_wire),
@@ -120,7 +123,8 @@ impl Sources<'_> {
             pool: self.pool(question)?,
             generation: question.generation.map(|generation| (self.run, generation)),
         };
-        let mut answer = Answer { hertz: self.hertz, ..Answer::default() };
+        let pool = question.pool.clone().unwrap_or_default();
+        let mut answer = Answer { pool, hertz: self.hertz, ..Answer::default() };
         let other = match question.against {
             None => None,
             Some(Against::Earlier { seconds }) => Some(Selection {

@@ -50,6 +50,8 @@ impl ProfileQuestion {
 pub struct ProfileAnswer {
     /// Why there is nothing to be shown.
     pub error: Option<String>,
+    /// The pool that was asked for; empty: none was.
+    pub pool: String,
     /// Looks per second at each busy worker.
     pub hertz: u32,
     /// What was asked for.

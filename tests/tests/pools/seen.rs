@@ -155,7 +155,11 @@ fn profiles_before_and_after_a_reload_are_each_pools() {
     sites.rewrite("blog/index.php", &index.replace("blog_work", "blog_later"));
     server.reload_with(["--pool", "blog"]).expect("a reload");
     let compared = seen("/blog/", &["--pool", "blog", "--against", "last-reload"], "blog_later");
-    check(&compared, &["blog_work", "generation 3", "generation 2"], &["shop_work"]);
+    check(
+        &compared,
+        &["all routes of pool blog", "blog_work", "generation 3", "generation 2"],
+        &["shop_work"],
+    );
     // The default pool has had no reload.
     let (code, text) = ask(&server, "profile", &["--against", "last-reload"]);
     assert_eq!(code, Some(1), "{text}");

@@ -290,6 +290,7 @@ const SAMPLED_REQUESTS: u64 = 1_000;
 
 fn sampled() -> Arc<Profiles> {
     let profiles = Profiles::start(samovar_profile::Options {
+        default_pool: "default",
         path: None,
         bytes_max: 1 << 20,
         keep: Duration::from_hours(1),

@@ -5,12 +5,14 @@ use super::waker::Waker;
 use crate::handover::predecessor::Predecessor;
 use crate::service::ServiceState;
 use anyhow::Result;
+use samovar_config::DEFAULT_POOL;
 use samovar_profile::loads::Explained;
 use samovar_supervisor::Command;
 use samovar_supervisor::peer::Peer;
 use samovar_wire::{
-    BootAnswer, CallsAnswer, CallsQuestion, Misunderstood, ProfileAnswer, ProfileQuestion, Refused,
-    ReloadAnswer, ReloadOptions, Request, Stopping, UpgradeAnswer, UpgradeOptions, line as line_of,
+    Against, BootAnswer, CallsAnswer, CallsQuestion, Misunderstood, ProfileAnswer, ProfileQuestion,
+    Refused, ReloadAnswer, ReloadOptions, Request, Stopping, UpgradeAnswer, UpgradeOptions,
+    line as line_of,
 };
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::time::Duration;
@@ -192,7 +194,7 @@ impl Server {
     }
 
     /// The profiles' own thread answers: it may wait for a disk.
-    fn profile(&self, question: ProfileQuestion) -> Reply {
+    fn profile(&self, mut question: ProfileQuestion) -> Reply {
         let Some(sampling) = &self.sources.sampling else {
             let error =
                 "nobody looks at workers\nhint: set profile.hertz, and start the server anew";
@@ -203,6 +205,11 @@ impl Server {
         if let Err(why) = pools.supervisor(question.pool.as_deref(), &self.sources.supervisor) {
             let error = Some(why);
             return Reply::Now(line_of(&ProfileAnswer { error, ..ProfileAnswer::default() }));
+        }
+        // Generations are a pool's: the answer says whose these are.
+        let of_one = question.generation.is_some() || question.against == Some(Against::Reload);
+        if of_one && question.route.is_none() && question.pool.is_none() && !pools.is_empty() {
+            question.pool = Some(DEFAULT_POOL.to_owned());
         }
         let (tell, told) = channel();
         let waker = self.waker.clone();

@@ -45,13 +45,19 @@ impl Asked {
         let text = |name| view.query.get(name).unwrap_or_default();
         let number = |name| view.query.get(name).and_then(|n| n.parse::<u64>().ok());
         let minutes = number("minutes").filter(|n| SPANS.iter().any(|(known, _)| known == n));
+        let (route, than) = (text("route"), text("than"));
+        let generation = number("generation").filter(|n| *n > 0);
+        // Generations are a pool's: where nobody says, and no route does, the default one's.
+        let is_of_one = route.is_empty() && (generation.is_some() || than == "reload");
+        let shown = pools.shown().to_owned();
+        let pools = if is_of_one { pools.showing(&shown) } else { pools };
         Asked {
             pools,
-            route: text("route"),
+            route,
             minutes: minutes.unwrap_or(SPAN_AT_FIRST),
             part: text("part"),
-            than: text("than"),
-            generation: number("generation").filter(|n| *n > 0),
+            than,
+            generation,
         }
     }
 
@@ -93,7 +99,11 @@ pub(super) fn show(view: &View) -> Shown {
     };
     let answer = profiles.answer(asked.question(view.now));
     let main = html! {
-        h1 { (title) @if !asked.route.is_empty() { " of " span.name { (asked.route) } } }
+        h1 {
+            (title)
+            @if !asked.route.is_empty() { " of " span.name { (asked.route) } }
+            @else if asked.pools.chosen().is_some() { (asked.pools.title()) }
+        }
         (choice(&asked, &answer))
         @if let Some(why) = &answer.error {
             p.empty { @for line in why.lines() { (line) br; } }
