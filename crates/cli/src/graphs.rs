@@ -1,7 +1,7 @@
 //! Call graphs of traced requests: the socket between the workers of each pool that take them down and crates/profile, which
 //! keeps them.
 
-use crate::pools;
+use crate::{descriptors, pools};
 use anyhow::{Context, Result};
 use samovar_channel::GraphEnd;
 use samovar_config::{DEFAULT_POOL, Settings};
@@ -40,7 +40,7 @@ impl Graphs {
                 samovar_channel::pair().context("cannot make the socket of call graphs")?;
             rustix::net::sockopt::set_socket_send_buffer_size(&graphs, WAITING_BYTES)
                 .context("cannot limit the socket of call graphs")?;
-            ends.push((key_of(name).to_owned(), ours));
+            ends.push((key_of(name).to_owned(), descriptors::put_high(ours)));
             let workers = own.profile.trace_workers;
             tracers.push(Some(Tracer { workers, graphs: Arc::new(graphs) }));
         }

@@ -1,5 +1,6 @@
 //! What boots and requests load: the socket between the processes of each pool that tell it and crates/profile, which explains it.
 
+use crate::descriptors;
 use anyhow::{Context, Result};
 use samovar_channel::LoadsEnd;
 use samovar_profile::loads::Loads;
@@ -18,7 +19,7 @@ pub(crate) fn open<'a>(
             samovar_channel::pair().context("cannot make the socket of what is loaded")?;
         rustix::net::sockopt::set_socket_send_buffer_size(&theirs, WAITING_BYTES)
             .context("cannot limit the socket of what is loaded")?;
-        listened.push((name.to_owned(), ours));
+        listened.push((name.to_owned(), descriptors::put_high(ours)));
         telling.push(Arc::new(theirs));
     }
     let loads = Loads::start(listened).context("cannot start the thread that explains boots")?;

@@ -195,6 +195,10 @@ fn each_pools_requests_are_traced() {
     check(&text, &["there is no pool `nobody`", "`default`, `blog`"], &[]);
     check(&page(&server, "/calls"), &["shop_work", "<select name=\"pool\">"], &["blog_work"]);
     let shown = page(&server, "/calls?pool=blog");
+    // Who chooses another pool in the form has not chosen one of its routes yet.
+    let route = "route=index.php+%2F";
+    let changed = page(&server, &format!("/calls?of=default&pool=blog&{route}&day=1"));
+    check(&changed, &["blog_work"], &["shop_work"]);
     check(&shown, &["blog_work", "function=blog%5Fwork", "pool=blog"], &["shop_work"]);
     server.stop();
 }

@@ -14,7 +14,7 @@ pub(crate) const KEY: &str = "pool";
 /// What the pool is called that all requests go to which no table takes.
 pub const DEFAULT_POOL: &str = "default";
 
-/// Most tables in a file. Each has some twelve descriptors of the server, and the numbers that templates inherit stay below the 512 that
+/// Most tables in a file. Each has some ten low descriptors of the server, and the numbers that templates inherit stay below the 512 that
 /// an image can put back (`FILLED_MAX` of the worker's `csrc/outside/put_back.c`).
 pub(crate) const TABLES_MAX: usize = 31;
 pub(crate) const NAME_BYTES_MAX: usize = 32;

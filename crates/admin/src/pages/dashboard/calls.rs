@@ -29,8 +29,10 @@ pub(super) fn show(view: &View) -> Shown {
         Err(unknown) => return unknown,
     };
     let text = |name| view.query.get(name).filter(|text| !text.is_empty());
-    let day = text("day").and_then(|day| day.parse::<u64>().ok());
-    let selected = match view.sources.host.calls(pools.chosen(), day, text("route").as_deref()) {
+    let of_listed = |name| text(name).filter(|_| !pools.has_changed(false));
+    let day = of_listed("day").and_then(|day| day.parse::<u64>().ok());
+    let route = of_listed("route");
+    let selected = match view.sources.host.calls(pools.chosen(), day, route.as_deref()) {
         Some(Ok(selected)) => selected,
         none => {
             let why = none.and_then(Result::err).unwrap_or_else(|| NONE.to_owned());

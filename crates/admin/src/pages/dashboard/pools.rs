@@ -7,10 +7,15 @@ use samovar_wire::Status;
 /// The key in a page's address.
 pub(super) const KEY: &str = "pool";
 
+/// The key of the pool whose routes the form beside it has listed.
+const LISTED: &str = "of";
+
 /// The pools, and the one that was asked for.
 pub(super) struct Pools {
     names: Vec<String>,
     chosen: Option<String>,
+    /// The pool whose routes are listed where somebody has chosen another one; `None`: nobody has.
+    listed: Option<String>,
 }
 
 impl Pools {
@@ -18,8 +23,9 @@ impl Pools {
     pub(super) fn of(view: &View, status: &Status, title: &str) -> Result<Pools, Shown> {
         let names: Vec<String> = status.pools.iter().map(|pool| pool.name.clone()).collect();
         let chosen = view.query.get(KEY).filter(|name| !name.is_empty());
+        let listed = view.query.get(LISTED);
         let Some(unknown) = chosen.as_ref().filter(|name| !names.contains(name)) else {
-            return Ok(Pools { names, chosen });
+            return Ok(Pools { names, chosen, listed });
         };
         let why = match &names[..] {
             [] => format!("There is no pool {unknown}: this server has one pool, the default one."),
@@ -31,6 +37,12 @@ impl Pools {
     /// The name that was asked for; `None`: none was.
     pub(super) fn chosen(&self) -> Option<&str> {
         self.chosen.as_deref()
+    }
+
+    /// Whether another pool was chosen than the one whose routes were there to be chosen from: what was chosen of them is not meant.
+    pub(super) fn has_changed(&self, all: bool) -> bool {
+        let now = if all { self.chosen().unwrap_or_default() } else { self.shown() };
+        self.listed.as_ref().is_some_and(|listed| listed != now)
     }
 
     /// Likewise of that pool, whatever was asked for; empty: there is one.
@@ -58,6 +70,8 @@ impl Pools {
         };
         html! {
             @if !self.names.is_empty() {
+                @let value = if all.is_some() { self.chosen().unwrap_or_default() } else { self.shown() };
+                input type="hidden" name=(LISTED) value=(value);
                 label { "Pool " select name=(KEY) {
                     @if let Some(all) = all { option value="" selected[self.chosen.is_none()] { (all) } }
                     @for name in &self.names { option value=(name) selected[is_chosen(name)] { (name) } }

@@ -45,7 +45,8 @@ impl Asked {
         let text = |name| view.query.get(name).unwrap_or_default();
         let number = |name| view.query.get(name).and_then(|n| n.parse::<u64>().ok());
         let minutes = number("minutes").filter(|n| SPANS.iter().any(|(known, _)| known == n));
-        let (route, than) = (text("route"), text("than"));
+        let has_changed = pools.has_changed(true);
+        let (route, than) = (if has_changed { String::new() } else { text("route") }, text("than"));
         let generation = number("generation").filter(|n| *n > 0);
         // Generations are a pool's: where nobody says, and no route does, the default one's.
         let is_of_one = route.is_empty() && (generation.is_some() || than == "reload");
