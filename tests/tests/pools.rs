@@ -8,6 +8,8 @@ mod limits;
 mod misbehaving;
 #[path = "pools/routing.rs"]
 mod routing;
+#[path = "pools/seen.rs"]
+mod seen;
 #[path = "pools/together.rs"]
 mod together;
 #[path = "pools/versions.rs"]

@@ -48,7 +48,7 @@ use samovar_insight::Insight;
 use samovar_insight::export::exposition::Exposition;
 use samovar_insight::store::{Event, Store};
 use samovar_profile::Profiles;
-use samovar_profile::calls::Calls;
+use samovar_profile::calls::Selected;
 use samovar_profile::loads::Explained;
 use samovar_wire::Status;
 use std::sync::Arc;
@@ -64,13 +64,18 @@ pub trait Host: Send + Sync {
     /// Writes the server's own metrics: workers, connections, queue, image.
     fn metrics(&self, page: &mut Exposition);
 
-    /// What its requests called; `None`: none is traced.
-    fn calls(&self) -> Option<Arc<Calls>> {
+    /// What requests of a pool's route called on a day (since 1970), each as it is usual if nobody says; `None`: none is traced.
+    fn calls(
+        &self,
+        _pool: Option<&str>,
+        _day: Option<u64>,
+        _route: Option<&str>,
+    ) -> Option<Result<Selected, String>> {
         None
     }
 
-    /// What its boot went to, and what requests still load; `None`: nothing was booted ahead.
-    fn boot(&self) -> Option<Explained> {
+    /// What a pool's boot went to (`None`: the default one's), and what requests still load; `None`: nothing was booted ahead.
+    fn boot(&self, _pool: Option<&str>) -> Option<Explained> {
         None
     }
 

@@ -24,6 +24,7 @@ lines to be added so that the boot does it once.
 Examples:
   samovar boot                what is dear
   samovar boot --all          each file
+  samovar boot --pool export  of another pool
   samovar boot --json         all of it, for programs
 
 Exit codes: 0 done, 1 there is nothing to be shown, 2 wrong flags.";
@@ -33,6 +34,7 @@ Exit codes: 0 done, 1 there is nothing to be shown, 2 wrong flags.";
 pub(crate) struct BootOptions {
     /// The server's socket; `None`: discover it.
     control: Option<PathBuf>,
+    pool: Option<String>,
     all: bool,
     json: bool,
 }
@@ -48,12 +50,14 @@ pub(crate) fn command() -> Command {
 
 /// What flags mean.
 pub(crate) fn parse(matches: &ArgMatches, control: Option<PathBuf>) -> BootOptions {
-    BootOptions { control, all: matches.get_flag("all"), json: matches.get_flag("json") }
+    let (all, json) = (matches.get_flag("all"), matches.get_flag("json"));
+    BootOptions { control, pool: matches.get_one("pool").cloned(), all, json }
 }
 
 pub(crate) fn run(asked: &BootOptions) -> Result<ExitCode> {
     let path = asked.control.clone().map_or_else(samovar_config::discover_control, Ok)?;
-    let answer: BootAnswer = understand(&client::ask(&path, &Request::Boot, ANSWER_LIMIT)?)?;
+    let question = Request::Boot { pool: asked.pool.clone() };
+    let answer: BootAnswer = understand(&client::ask(&path, &question, ANSWER_LIMIT)?)?;
     if let Some(why) = answer.error {
         bail!("{}", client::printable(&why));
     }
@@ -64,7 +68,10 @@ pub(crate) fn run(asked: &BootOptions) -> Result<ExitCode> {
         text.push('\n');
         terminal::print(&text)?;
     } else {
-        let text = show::text(&explained, answer.image_ms, asked.all);
+        let mut text = show::text(&explained, answer.image_ms, asked.all);
+        if !answer.pool.is_empty() {
+            text.insert_str(0, &format!("pool {}\n", answer.pool));
+        }
         terminal::print(&client::printable(&text))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -21,6 +21,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(15);
 pub(crate) fn run(asked: &CallsOptions) -> Result<ExitCode> {
     let path = asked.control.clone().map_or_else(samovar_config::discover_control, Ok)?;
     let question = CallsQuestion {
+        pool: asked.pool.clone(),
         route: asked.route.clone(),
         day: asked.day,
         sign_s: asked.sign.map(|span| span.as_secs().max(1)),

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use samovar_config::Settings;
 use samovar_supervisor::sampled_descriptors;
+use std::os::fd::{AsFd, OwnedFd};
 
 /// Listeners, ring, channels of templates, logs, pipes that programs hold open, control socket and its clients.
 const OWN: u64 = 64;
@@ -20,8 +21,20 @@ const BELLS: u64 = 2;
 const CONNECTIONS_PER_FILE: u64 = 8;
 /// Kept for files in any case.
 const FILES_MIN: u64 = 16;
+/// Where descriptors begin that no process of PHP inherits, if there may be so many: an image can put back 512 of them, and 32 pools have
+/// some nine each that templates do inherit.
+const HIGH: i32 = 1_024;
 /// With fewer there is no serving.
 const CONNECTIONS_MIN: u64 = 16;
+
+/// The same with a high number, so that low ones are left for what templates inherit.
+pub(crate) fn put_high<T: AsFd + From<OwnedFd>>(low: T) -> T {
+    match rustix::io::fcntl_dupfd_cloexec(low.as_fd(), HIGH) {
+        Ok(high) => T::from(high),
+        // So many are not allowed: then there are not so many connections either.
+        Err(_) => low,
+    }
+}
 
 /// Raises the soft limit as far as it is of use; returns what it was.
 pub(crate) fn raise(settings: &Settings) -> Result<Rlimit> {

@@ -11,7 +11,7 @@ mod table;
 use crate::control::client::{self, understand};
 use crate::terminal;
 use anyhow::{Result, bail};
-pub(crate) use options::{ProfileOptions, command, hint, parse};
+pub(crate) use options::{OF_POOL, ProfileOptions, command, hint, parse};
 use samovar_profile::now;
 use samovar_spy::profile::Part;
 use samovar_wire::{ProfileAnswer, ProfileQuestion, Request};
@@ -26,6 +26,7 @@ pub(crate) fn run(asked: &ProfileOptions) -> Result<ExitCode> {
     let path = asked.control.clone().map_or_else(samovar_config::discover_control, Ok)?;
     let to = now() + 1;
     let question = ProfileQuestion {
+        pool: asked.pool.clone(),
         route: asked.route.clone(),
         from: to.saturating_sub(asked.last.as_secs().max(1)),
         to,

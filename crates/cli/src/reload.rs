@@ -10,6 +10,7 @@ mod together;
 
 use crate::convert::{check_limits, front_settings, supervisor_settings};
 use crate::engine;
+use crate::pools::unknown;
 use crate::publish;
 use anyhow::{Context, Result, anyhow, bail};
 pub(crate) use parts::{Parts, Reloader};
@@ -103,12 +104,8 @@ impl Reloader {
             |pool: &Which<'_>| options.pool.as_deref().is_none_or(|name| name == pool.name);
         let wanted: Vec<_> = self.0.pools().filter(is_wanted).collect();
         if wanted.is_empty() {
-            let known: Vec<_> = self.0.pools().map(|pool| format!("`{}`", pool.name)).collect();
-            bail!(
-                "there is no pool `{}`\nhint: this server has {}",
-                options.pool.as_deref().unwrap_or_default(),
-                known.join(", ")
-            );
+            let known: Vec<_> = self.0.pools().map(|pool| pool.name).collect();
+            bail!(unknown(options.pool.as_deref().unwrap_or_default(), &known));
         }
         Ok(wanted)
     }
@@ -165,12 +162,11 @@ impl Reloader {
             program,
             parts.open_files,
             parts.environment.clone(),
-            parts.ears.clone(),
+            parts.ears[pool.at].clone(),
         );
         let of_supervisor = match pool.at {
             0 if parts.pools.is_empty() => of_supervisor,
-            0 => of_supervisor.of_pool(pool.name),
-            _ => of_supervisor.of_other_pool(pool.name),
+            _ => of_supervisor.of_pool(pool.name),
         };
         if options.pool.is_some() {
             self.lies_apart(pool, &settings.root)?;

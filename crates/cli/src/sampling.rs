@@ -3,7 +3,7 @@
 use crate::convert::push_options;
 use crate::descriptors;
 use anyhow::{Context, Result};
-use samovar_config::Settings;
+use samovar_config::{DEFAULT_POOL, Settings};
 use samovar_insight::{Fate, Model, Scene, Turn};
 use samovar_profile::{At, Options, Profiles, Pusher, Sample};
 use samovar_ring::RequestLine;
@@ -57,6 +57,7 @@ impl Sampling {
             keep: DAY * u32::try_from(settings.profile.days_max).unwrap_or(u32::MAX),
             hertz,
             is_told: is_measured,
+            default_pool: DEFAULT_POOL,
             trouble: Box::new(|trouble| tracing::warn!("{trouble}")),
             turn,
             push: pusher.clone(),
@@ -133,11 +134,6 @@ struct Seen {
 }
 
 impl Seen {
-    /// The default pool's generations are told apart. Other pools count theirs by themselves: a third one of two pools is not the same.
-    fn generation_of(pool: usize, generation: u64) -> u64 {
-        if pool == 0 { generation } else { 0 }
-    }
-
     fn name(&self, pool: usize) -> &str {
         self.names.get(pool).map_or("", |name| name)
     }
@@ -145,7 +141,7 @@ impl Seen {
 
 impl Observer for Seen {
     fn knows(&mut self, pool: usize, life: u32, generation: u64) {
-        self.profiles.knows(self.name(pool), life, Seen::generation_of(pool, generation));
+        self.profiles.knows(self.name(pool), life, generation);
     }
 
     fn saw(&mut self, look: &Look<'_>) {
@@ -157,7 +153,7 @@ impl Observer for Seen {
         };
         self.profiles.add(&Sample {
             pool: self.name(look.pool),
-            generation: Seen::generation_of(look.pool, look.generation),
+            generation: look.generation,
             model: match look.model {
                 samovar_ring::Model::Script => Model::Script,
                 samovar_ring::Model::Resident => Model::Resident,

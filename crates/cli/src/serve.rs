@@ -314,12 +314,14 @@ fn open_front(
     Ok((front, handle, pools))
 }
 
-/// Who hears of what workers load, and whose call graphs are taken down.
-fn ears(settings: &Settings, turn: Turn) -> Result<(Option<Graphs>, Loads, Ears)> {
+/// Who hears of what workers of each pool load, and whose call graphs are taken down.
+fn ears(settings: &Settings, turn: Turn) -> Result<(Option<Graphs>, Loads, Vec<Ears>)> {
     let graphs = Graphs::open(settings, turn)?;
-    let (loads, telling) = loads::open()?;
-    let tracer = graphs.as_ref().map(|graphs| graphs.tracer.clone());
-    Ok((graphs, loads, Ears { tracer, loads: telling }))
+    let (loads, telling) = loads::open(crate::pools::settings(settings).map(|(name, _)| name))?;
+    let tracer = |at: usize| graphs.as_ref().and_then(|graphs| graphs.tracers[at].clone());
+    let of = |(at, loads)| Ears { tracer: tracer(at), loads };
+    let ears = telling.into_iter().enumerate().map(of).collect();
+    Ok((graphs, loads, ears))
 }
 
 /// What workers share, and who starts them.
@@ -345,12 +347,12 @@ fn prepare(settings: &Settings, logs: &Logs, follows: bool) -> Result<Prepared> 
     let memory = (shared.clone(), published.clone());
     let mut supervisor = Running::prepare(ring.clone(), memory, logs.intake.clone())
         .context("cannot start the supervisor")?;
-    if follows {
-        supervisor.hold_consoles();
-    }
     publish::publish(published.publisher(), &files).context("cannot publish a file")?;
     published.start().context("cannot start the thread that publishes")?;
     let of_pools = pools::prepare(settings, fronts, &mut supervisor)?;
+    if follows {
+        supervisor.hold_consoles();
+    }
     Ok(Prepared { ring, shared, published, supervisor, of_pools })
 }
 

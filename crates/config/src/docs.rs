@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::schema::console::{self, Field, KEY, TABLES_MAX};
+use crate::schema::console::{self, Field, KEY, KEY_OF_POOL, TABLES_MAX};
 use crate::schema::location;
 use crate::schema::pool;
 use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
@@ -109,7 +109,8 @@ fn console_section() -> String {
         "\n## Console workers\n\n### `[[{KEY}]]`\n\n\
          Long-running console commands beside HTTP, such as message consumers: \
          [the guide](guide/consumers.md).\n\
-         A table for each command, in the file alone; up to {TABLES_MAX} of them. A reload applies it.\n\n\
+         A table for each command, in the file alone; up to {TABLES_MAX} of them. A reload applies it. Those of a \
+         [pool](guide/pools.md) are called `[[{KEY_OF_POOL}]]`, and stand below its table.\n\n\
          ```toml\n[[{KEY}]]\ncommand = \"messenger:consume async --time-limit=3600\"\ncount = 2\n```\n\n\
          {TABLE}"
     );
@@ -153,8 +154,9 @@ fn pool_section() -> String {
     let _ = write!(
         page,
         "\nFurther keys are these settings, which hold as they stand outside of the tables where a pool does not say \
-         otherwise: {}.\n\nWith a `root` of its own a pool does not take over {}: they are about another application.\n",
+         otherwise: {}. A pool has the console workers that stand below it, as `[[{}]]`, and no others.\n\nWith a `root` of its own a pool does not take over {}: they are about another application.\n",
         own.join(", "),
+        console::KEY_OF_POOL,
         lost.join(", ")
     );
     page

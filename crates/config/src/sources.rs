@@ -97,7 +97,7 @@ impl Sources {
         for setting in SETTINGS {
             problems.extend(lay::lay(setting, &typed, &mut settings, &self.surroundings()));
         }
-        problems.extend(consoles::resolve(&consoles, &mut settings));
+        problems.extend(consoles::resolve(&consoles, &mut settings, false));
         // What is wrong outside of them would be said of each of them again.
         if problems.is_empty() {
             problems.extend(pools::resolve(&pools, &typed, &mut settings, &self.surroundings()));

@@ -286,12 +286,16 @@ impl Aggregate {
         &self.by_model[model as usize]
     }
 
-    /// What it saves to boot ahead, where requests to the same routes ran both ways.
+    /// What it saves a pool to boot ahead, where requests to the same routes ran both ways; of all, where there is one (an empty name).
     #[must_use]
-    pub fn saving(&self) -> Option<Saving> {
+    pub fn saving(&self, pool: &str) -> Option<Saving> {
         // Not of the others: what is among them is not alike.
         let named = self.routes.named_places().skip(1);
-        Saving::of(named.map(|(_, route)| route.both_ways()))
+        let is_pools = |route: &str| {
+            pool.is_empty() || route.strip_prefix(pool).is_some_and(|rest| rest.starts_with(": "))
+        };
+        let own = named.filter(|(route, _)| is_pools(route));
+        Saving::of(own.map(|(_, route)| route.both_ways()))
     }
 
     /// (host, site, figures) of other machines that tell of their requests.

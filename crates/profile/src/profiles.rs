@@ -40,6 +40,8 @@ pub struct Options {
     pub hertz: u32,
     /// Whether somebody tells of requests' ends.
     pub is_told: bool,
+    /// What the default pool is called where there are others.
+    pub default_pool: &'static str,
     /// Whom to tell what goes wrong.
     pub trouble: Trouble,
     /// The file is another server's until it has come.
@@ -73,7 +75,8 @@ impl Profiles {
     /// Starts the thread, which opens the file; what fails is told once until it works again.
     pub fn start(options: Options) -> std::io::Result<Profiles> {
         let now = crate::now();
-        let running = Arc::new(Mutex::new(Running::new(options.is_told, now)));
+        let running =
+            Arc::new(Mutex::new(Running::new(options.is_told, options.default_pool, now)));
         let (sender, jobs) = sync_channel(JOBS_MAX);
         let (store, waiting) = (None, (!options.turn.has_come()).then(Vec::new));
         let running_too = Arc::clone(&running);
@@ -260,10 +263,11 @@ impl Keeper {
         // Held for the time of the copy: who brings samples waits for it.
         let running = lock(&self.running).copy(|_, _| true);
         let (run, hertz) = (self.run, self.options.hertz);
+        let default_pool = self.options.default_pool;
         match self.open() {
             Ok(store) => {
                 let now = crate::now();
-                Sources { store, running: &running, now, run, hertz }.answer(question)
+                Sources { store, running: &running, now, run, hertz, default_pool }.answer(question)
             }
             Err(error) => Answer::refused(error.to_string()),
         }
@@ -296,6 +300,7 @@ mod tests {
             keep: Duration::from_hours(24),
             hertz: 49,
             is_told: false,
+            default_pool: "default",
             trouble: Box::new(|_| {}),
             turn: Turn::now(),
             push: None,

@@ -1,6 +1,6 @@
 //! A question → stacks of some time, by what is kept and by what still runs; and those of another time beside them.
 
-use crate::running::{Minute, Row};
+use crate::running::{Minute, Row, named, own_name};
 use crate::store::{Selection, Store, StoreError};
 use samovar_spy::profile::Profile;
 use samovar_spy::profile::packed::pack;
@@ -39,6 +39,8 @@ pub struct Side {
 pub struct Answer {
     /// Why there is nothing to be shown.
     pub error: Option<String>,
+    /// The pool that was asked for; empty: none was.
+    pub pool: String,
     /// Looks per second at each busy worker.
     pub hertz: u32,
     /// What was asked for.
@@ -59,6 +61,7 @@ impl Answer {
     pub fn to_wire(&self) -> ProfileAnswer {
         ProfileAnswer {
             error: self.error.clone(),
+            pool: self.pool.clone(),
             hertz: self.hertz,
             now: self.now.to_wire(),
             before: self.before.as_ref().map(Side::to_wire),
@@ -98,6 +101,8 @@ pub(crate) struct Sources<'a> {
     pub(crate) now: u64,
     pub(crate) run: u64,
     pub(crate) hertz: u32,
+    /// What the default pool is called where there are others.
+    pub(crate) default_pool: &'static str,
 }
 
 impl Sources<'_> {
@@ -111,13 +116,15 @@ impl Sources<'_> {
         let usual = to.saturating_sub(USUAL_S);
         let from = if question.from == 0 { usual } else { question.from };
         let mut wanted = Selection {
-            route: question.route.clone(),
+            route: self.route(question)?,
             // Whole minutes: what is kept knows no smaller ones.
             from: from - from % MINUTE_S,
             to,
+            pool: self.pool(question)?,
             generation: question.generation.map(|generation| (self.run, generation)),
         };
-        let mut answer = Answer { hertz: self.hertz, ..Answer::default() };
+        let pool = question.pool.clone().unwrap_or_default();
+        let mut answer = Answer { pool, hertz: self.hertz, ..Answer::default() };
         let other = match question.against {
             None => None,
             Some(Against::Earlier { seconds }) => Some(Selection {
@@ -138,18 +145,50 @@ impl Sources<'_> {
         Ok(answer)
     }
 
+    /// Whose workers are meant. Generations are a pool's: who asks for one, and names none, means that of the route, or the default one.
+    fn pool(&self, question: &ProfileQuestion) -> Result<Option<String>, StoreError> {
+        if let Some(named) = &question.pool {
+            return Ok(Some(own_name(named, self.default_pool).to_owned()));
+        }
+        if question.generation.is_none() && question.against != Some(Against::Reload) {
+            return Ok(None);
+        }
+        let Some(route) = &question.route else { return Ok(Some(String::new())) };
+        Ok(Some(self.pool_of(route)?.unwrap_or_default()))
+    }
+
+    /// Whose route it is; `None`: it was not seen.
+    fn pool_of(&self, route: &str) -> Result<Option<String>, StoreError> {
+        match self.running.rows.iter().find(|(name, _)| **name == *route) {
+            Some((_, row)) => Ok(Some(row.pool.to_string())),
+            None => self.store.pool_of(route),
+        }
+    }
+
+    /// The route by its whole name: who has said which pool he means need not repeat it.
+    fn route(&self, question: &ProfileQuestion) -> Result<Option<String>, StoreError> {
+        let (Some(route), Some(pool)) = (&question.route, &question.pool) else {
+            return Ok(question.route.clone());
+        };
+        let is_whole =
+            self.pool_of(route)?.is_some_and(|of| of == own_name(pool, self.default_pool));
+        Ok(Some(if is_whole { route.clone() } else { named(pool, route).into_owned() }))
+    }
+
     /// What the generation before was seen at, up to its end; the generation that followed it is what is wanted then.
     fn before_reload(&self, wanted: &mut Selection) -> Result<Option<Selection>, StoreError> {
-        let runs = self.running.rows.iter().filter(|(_, row)| !row.profile.is_empty());
+        let pool = wanted.pool.clone().unwrap_or_default();
+        let is_pools = |row: &Row| *row.pool == *pool && !row.profile.is_empty();
+        let runs = self.running.rows.iter().filter(|(_, row)| is_pools(row));
         let running = runs.map(|(_, row)| row.generation).max();
-        let latest = self.store.latest()?.into_iter().chain(running).max();
+        let latest = self.store.latest(&pool)?.into_iter().chain(running).max();
         let Some(generation) = wanted.generation.map(|(_, g)| g).or(latest) else {
             return Ok(None);
         };
         wanted.generation = Some((self.run, generation));
-        let kept = self.store.before(generation)?;
+        let kept = self.store.before(&pool, generation)?;
         let of_running = |row: &&(Box<str>, Row)| {
-            row.1.generation < generation && row.1.generation > 0 && !row.1.profile.is_empty()
+            row.1.generation < generation && row.1.generation > 0 && is_pools(&row.1)
         };
         let running = self.running.rows.iter().filter(of_running).map(|(_, row)| row.generation);
         let running = running.max().map(|generation| (generation, self.running.at));
@@ -167,7 +206,7 @@ impl Sources<'_> {
     fn routes(&self, wanted: &Selection) -> Result<Vec<(String, u64)>, StoreError> {
         let mut all: BTreeMap<String, u64> = self.store.routes(wanted)?.into_iter().collect();
         if self.is_running_wanted(wanted) {
-            for (route, row) in &self.running.rows {
+            for (route, row) in self.running_of(wanted) {
                 *all.entry(route.to_string()).or_default() += row.profile.total().samples;
             }
         }
@@ -177,6 +216,14 @@ impl Sources<'_> {
         Ok(all)
     }
 
+    fn running_of<'a>(
+        &'a self,
+        wanted: &'a Selection,
+    ) -> impl Iterator<Item = &'a (Box<str>, Row)> {
+        let is_pools = |row: &Row| wanted.pool.as_deref().is_none_or(|pool| *row.pool == *pool);
+        self.running.rows.iter().filter(move |(_, row)| is_pools(row))
+    }
+
     fn is_running_wanted(&self, wanted: &Selection) -> bool {
         self.running.at >= wanted.from && self.running.at < wanted.to
     }
@@ -184,7 +231,7 @@ impl Sources<'_> {
     fn side(&self, wanted: &Selection) -> Result<Side, StoreError> {
         let mut side = Side { from: wanted.from, to: wanted.to, ..Side::default() };
         if self.is_running_wanted(wanted) {
-            for (route, row) in &self.running.rows {
+            for (route, row) in self.running_of(wanted) {
                 let is_route = wanted.route.as_deref().is_none_or(|wanted| *wanted == **route);
                 let is_generation = wanted.generation.is_none_or(|(_, g)| g == row.generation);
                 if is_route && is_generation {
@@ -221,7 +268,7 @@ impl Sources<'_> {
 }
 
 const NO_RELOAD: &str = "there is no generation before to compare with\n\
-    hint: a reload makes one; what an earlier run of the server has left is asked for by time, as in --against 1h-ago";
+    hint: a reload makes one, of each pool (--pool NAME) for itself; what an earlier run of the server has left is asked for by time, as in --against 1h-ago";
 
 #[cfg(test)]
 mod tests;

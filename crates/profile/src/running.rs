@@ -35,11 +35,20 @@ const SILENT_S: u64 = 120;
 /// One route's part of a minute.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Row {
+    /// Whose workers they were: empty for the default pool's.
+    pub(crate) pool: Box<str>,
+    /// Of that pool: each counts for itself.
     pub(crate) generation: u64,
     pub(crate) model: Model,
     /// Requests that ended in it; 0 where nobody counts them.
     pub(crate) requests: u64,
     pub(crate) profile: Profile,
+}
+
+impl Row {
+    pub(crate) fn is_of(&self, pool: &str, generation: u64, model: Model) -> bool {
+        (self.generation, self.model) == (generation, model) && *self.pool == *pool
+    }
 }
 
 /// Rows by route, in the order they came.
@@ -97,6 +106,8 @@ struct Open {
 pub(crate) struct Running {
     /// Whether somebody tells of requests' ends.
     is_told: bool,
+    /// What the default pool is called where there are others.
+    default_pool: &'static str,
     minute: u64,
     rows: Rows,
     open: HashMap<Box<str>, Open, RandomState>,
@@ -106,9 +117,10 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn new(is_told: bool, now: u64) -> Running {
+    pub(crate) fn new(is_told: bool, default_pool: &'static str, now: u64) -> Running {
         Running {
             is_told,
+            default_pool,
             minute: now - now % MINUTE_S,
             rows: Rows::default(),
             open: HashMap::default(),
@@ -135,11 +147,12 @@ impl Running {
     /// Adds a look.
     pub(crate) fn add(&mut self, sample: &Sample<'_>, now: u64) {
         let (generation, model) = (sample.generation, sample.model);
+        let pool = own_name(sample.pool, self.default_pool);
         let Some((id, script, path)) = sample.request else {
             let route = if sample.is_boot { BOOT } else { BETWEEN };
-            // The default pool's stay what they are where there is one.
-            let route = named(if generation == 0 { sample.pool } else { "" }, route);
-            return sample.add_to(&mut self.row(&route, generation, model).profile);
+            // The default pool's are called so whether there are others or not.
+            let route = named(pool, route);
+            return sample.add_to(&mut self.row(&route, pool, generation, model).profile);
         };
         let mut name = String::new();
         if let Some(open) = self.open.get_mut(id)
@@ -151,14 +164,14 @@ impl Running {
         }
         if let Some((_, route)) = self.ended.iter().rev().find(|(ended, _)| **ended == *id) {
             let route = route.clone();
-            return sample.add_to(&mut self.row(&route, generation, model).profile);
+            return sample.add_to(&mut self.row(&route, pool, generation, model).profile);
         }
         let route = &*named(sample.pool, route_by_path(script, path, &mut name));
         let is_new = !self.open.contains_key(id);
         if !self.is_told || id.is_empty() || !is_new || self.open.len() >= OPEN_MAX {
-            return sample.add_to(&mut self.row(route, generation, model).profile);
+            return sample.add_to(&mut self.row(route, pool, generation, model).profile);
         }
-        let mut row = Row { generation, model, ..Row::default() };
+        let mut row = Row { pool: pool.into(), generation, model, ..Row::default() };
         sample.add_to(&mut row.profile);
         let mark = id_mark(id.as_bytes());
         let open = Open { row, route: route.to_owned(), seen_at: now, scene: None, mark };
@@ -181,7 +194,8 @@ impl Running {
         } else if self.open.len() < OPEN_MAX {
             let mut name = String::new();
             let route = named(pool, route_by_path(script, path, &mut name)).into_owned();
-            let (row, scene) = (Row::default(), Some(scene));
+            let own = own_name(pool, self.default_pool).into();
+            let (row, scene) = (Row { pool: own, ..Row::default() }, Some(scene));
             let mark = id_mark(id.as_bytes());
             self.open.insert(id.into(), Open { row, route, seen_at: now, scene, mark });
         }
@@ -199,9 +213,10 @@ impl Running {
 
     /// Requests have ended: (worker, how many).
     pub(crate) fn counted(&mut self, common: &Finished, by_worker: &[(u32, u64)], route: &str) {
+        let pool = own_name(common.pool, self.default_pool);
         for (worker, requests) in by_worker {
             let generation = self.generation_of(common.pool, *worker);
-            self.row(route, generation, common.numbers.model).requests += requests;
+            self.row(route, pool, generation, common.numbers.model).requests += requests;
         }
     }
 
@@ -223,9 +238,9 @@ impl Running {
     pub(crate) fn saw(&mut self, id: &str, route: &str) -> Option<Scene> {
         // Most were not.
         let open = if self.open.is_empty() { None } else { self.open.remove(id) }?;
-        let Row { generation, model, profile, .. } = open.row;
+        let Row { pool, generation, model, profile, .. } = open.row;
         if !profile.is_empty() {
-            self.row(route, generation, model).profile.merge(&profile, STACKS_MAX);
+            self.row(route, &pool, generation, model).profile.merge(&profile, STACKS_MAX);
         }
         if self.ended.len() == ENDED_MAX {
             self.ended.pop_front();
@@ -234,11 +249,12 @@ impl Running {
         open.scene
     }
 
-    fn row(&mut self, route: &str, generation: u64, model: Model) -> &mut Row {
+    fn row(&mut self, route: &str, pool: &str, generation: u64, model: Model) -> &mut Row {
         let rows = self.rows.entry(route);
-        let at = rows.iter().position(|row| (row.generation, row.model) == (generation, model));
+        // A route is one pool's by its name; what is beyond the limit of routes is several pools'.
+        let at = rows.iter().position(|row| row.is_of(pool, generation, model));
         let at = at.unwrap_or_else(|| {
-            rows.push(Row { generation, model, ..Row::default() });
+            rows.push(Row { pool: pool.into(), generation, model, ..Row::default() });
             rows.len() - 1
         });
         &mut rows[at]
@@ -255,7 +271,8 @@ impl Running {
             self.open.iter().filter(|(_, o)| silent(o)).map(|(id, _)| id.clone()).collect();
         for id in gone {
             let Some(Open { row, route, .. }) = self.open.remove(&id) else { continue };
-            self.row(&route, row.generation, row.model).profile.merge(&row.profile, STACKS_MAX);
+            let Row { pool, generation, model, profile, .. } = row;
+            self.row(&route, &pool, generation, model).profile.merge(&profile, STACKS_MAX);
         }
         let at = std::mem::replace(&mut self.minute, minute);
         let rows = std::mem::take(&mut self.rows).named;
@@ -276,8 +293,13 @@ impl Running {
     }
 }
 
+/// The name by which a pool's rows are kept: none for the default one, alone or among others.
+pub(crate) fn own_name<'a>(pool: &'a str, default_pool: &str) -> &'a str {
+    if pool == default_pool { "" } else { pool }
+}
+
 /// Two pools' `/` are two routes, as crates/insight tells them apart.
-fn named<'a>(pool: &str, route: &'a str) -> Cow<'a, str> {
+pub(crate) fn named<'a>(pool: &str, route: &'a str) -> Cow<'a, str> {
     if pool.is_empty() { route.into() } else { format!("{pool}: {route}").into() }
 }
 
@@ -318,7 +340,7 @@ mod tests {
 
     #[test]
     fn what_was_seen_of_a_request_goes_to_the_route_that_it_had_in_the_end() {
-        let mut running = Running::new(true, NOW);
+        let mut running = Running::new(true, "default", NOW);
         running.knows("", 7, 1);
         for id in ["a", "a", "b"] {
             running.add(&sample(id), NOW);
@@ -339,13 +361,15 @@ mod tests {
 
     #[test]
     fn pools_have_routes_and_lives_of_their_own() {
-        let mut running = Running::new(true, NOW);
+        let mut running = Running::new(true, "default", NOW);
         running.knows("default", 7, 3);
-        running.knows("api", 7, 0);
-        let other = |id| Sample { pool: "api", generation: 0, ..sample(id) };
+        running.knows("api", 7, 5);
+        let other = |id| Sample { pool: "api", generation: 5, ..sample(id) };
         running.add(&other("a"), NOW);
         running.add(&Sample { request: None, at: At::Rollback, ..other("") }, NOW);
-        running.add(&Sample { request: None, is_boot: true, generation: 3, ..other("") }, NOW);
+        let boot = Sample { request: None, is_boot: true, generation: 3, ..other("") };
+        running.add(&Sample { pool: "default", ..boot }, NOW);
+        running.add(&boot, NOW);
         running.add(&Sample { pool: "default", generation: 3, ..sample("b") }, NOW);
         let numbers = Numbers { worker: 7, model: Model::Script, ..Numbers::default() };
         for (pool, id) in [("api", "a"), ("default", "b")] {
@@ -354,21 +378,22 @@ mod tests {
         }
         let minute = running.close_minute(NOW + 60).expect("it is over");
         let mut seen: Vec<_> = (minute.rows.iter())
-            .map(|(route, row)| (&**route, row.generation, row.requests))
+            .map(|(route, row)| (&**route, &*row.pool, row.generation, row.requests))
             .collect();
         seen.sort_unstable();
         let expected = [
-            (BOOT, 3, 0),
-            ("api: (between requests)", 0, 0),
-            ("api: /", 0, 1),
-            ("default: /", 3, 1),
+            (BOOT, "", 3, 0),
+            ("api: (between requests)", "api", 5, 0),
+            ("api: (boot)", "api", 3, 0),
+            ("api: /", "api", 5, 1),
+            ("default: /", "", 3, 1),
         ];
         assert_eq!(seen, expected);
     }
 
     #[test]
     fn without_anybody_who_tells_of_ends_paths_are_names() {
-        let mut running = Running::new(false, NOW);
+        let mut running = Running::new(false, "default", NOW);
         running.add(&sample("a"), NOW);
         running.add(&Sample { request: None, at: At::Rollback, ..sample("") }, NOW);
         running.add(&Sample { request: None, is_boot: true, ..sample("") }, NOW);
@@ -379,7 +404,7 @@ mod tests {
 
     #[test]
     fn a_slow_request_has_its_scene_at_its_end() {
-        let mut running = Running::new(true, NOW);
+        let mut running = Running::new(true, "default", NOW);
         let scene = Scene { blocked: "it computes".into(), calls: vec!["f()".into()] };
         running.is_slow("", ("a", "", "/"), scene.clone(), NOW);
         assert_eq!(end(&mut running, "b", "r"), None);
@@ -389,7 +414,7 @@ mod tests {
 
     #[test]
     fn neither_ids_nor_paths_make_it_grow() {
-        let mut running = Running::new(true, NOW);
+        let mut running = Running::new(true, "default", NOW);
         let ids: Vec<_> = (0..3 * OPEN_MAX).map(|n| format!("id{n}")).collect();
         for id in &ids {
             let path = format!("/{id}x");

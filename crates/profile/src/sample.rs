@@ -22,7 +22,7 @@ pub enum At<'a> {
 pub struct Sample<'a> {
     /// Whose worker it is; empty where there is one pool.
     pub pool: &'a str,
-    /// Whose fork the worker is; 0: of a pool whose generations are not told apart.
+    /// Whose fork the worker is; each pool counts for itself.
     pub generation: u64,
     /// How PHP runs.
     pub model: Model,

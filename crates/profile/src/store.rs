@@ -16,7 +16,7 @@ const PAGE_BYTES: u64 = 4_096;
 const PAGES_MIN: u64 = 64;
 const HOUR_S: u64 = 3_600;
 /// Counted up when a table changes; a file of another version is put aside.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 /// How long a writer waits for somebody who looks into the file with a tool.
 const BUSY_LIMIT: Duration = Duration::from_secs(1);
 /// Hours forgotten at once to make room.
@@ -28,9 +28,15 @@ const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS routes (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
     CREATE TABLE IF NOT EXISTS samples (
         at INTEGER NOT NULL, run INTEGER NOT NULL, generation INTEGER NOT NULL, route INTEGER NOT NULL,
-        model TEXT NOT NULL, requests INTEGER NOT NULL, samples INTEGER NOT NULL, stacks BLOB NOT NULL
+        model TEXT NOT NULL, requests INTEGER NOT NULL, samples INTEGER NOT NULL, stacks BLOB NOT NULL,
+        pool TEXT NOT NULL DEFAULT ''
     );
     CREATE INDEX IF NOT EXISTS samples_at ON samples (at);
+";
+
+/// From the first version, in which other pools' rows were of no generation and the names of routes alone told whose they were.
+const FROM_FIRST: &str = "
+    ALTER TABLE samples ADD COLUMN pool TEXT NOT NULL DEFAULT '';
 ";
 
 /// What is kept at most.
@@ -54,6 +60,8 @@ pub(crate) struct Selection {
     pub(crate) route: Option<String>,
     pub(crate) from: u64,
     pub(crate) to: u64,
+    /// Of this pool, the default one by an empty name; `None`: of all.
+    pub(crate) pool: Option<String>,
     /// Run of the server, and generation.
     pub(crate) generation: Option<(u64, u64)>,
 }
@@ -128,8 +136,8 @@ impl Store {
             let samples = row.profile.total().samples;
             transaction
                 .prepare_cached(
-                    "INSERT INTO samples (at, run, generation, route, model, requests, samples, stacks)
-                     VALUES (?1, ?2, ?3, (SELECT id FROM routes WHERE name = ?4), ?5, ?6, ?7, ?8)",
+                    "INSERT INTO samples (at, run, generation, route, model, requests, samples, stacks, pool)
+                     VALUES (?1, ?2, ?3, (SELECT id FROM routes WHERE name = ?4), ?5, ?6, ?7, ?8, ?9)",
                 )?
                 .execute(params![
                     minute.at,
@@ -139,7 +147,8 @@ impl Store {
                     row.model.name(),
                     row.requests,
                     samples,
-                    stacks
+                    stacks,
+                    &*row.pool
                 ])?;
         }
         transaction.commit()
@@ -188,11 +197,12 @@ impl Store {
                 "SELECT generation, requests, stacks FROM samples
                  WHERE at >= ?1 AND at < ?2 AND (?3 IS NULL OR (run = ?3 AND generation = ?4))
                  AND (?5 IS NULL OR route = (SELECT id FROM routes WHERE name = ?5))
-                 ORDER BY at DESC LIMIT ?6",
+                 AND (?6 IS NULL OR pool = ?6)
+                 ORDER BY at DESC LIMIT ?7",
             )?;
             let limit = ROWS_MAX as u64 + 1;
-            let mut rows =
-                statement.query(params![of.from, of.to, run, generation, of.route, limit])?;
+            let mut rows = statement
+                .query(params![of.from, of.to, run, generation, of.route, of.pool, limit])?;
             let mut left = ROWS_MAX;
             while let Some(row) = rows.next()? {
                 if left == 0 {
@@ -215,31 +225,47 @@ impl Store {
         let read = || -> rusqlite::Result<Vec<(String, u64)>> {
             let mut statement = self.connection.prepare_cached(
                 "SELECT name, SUM(samples) AS all_of_it FROM samples JOIN routes ON id = route
-                 WHERE at >= ?1 AND at < ?2 GROUP BY route HAVING all_of_it > 0
+                 WHERE at >= ?1 AND at < ?2 AND (?3 IS NULL OR pool = ?3)
+                 GROUP BY route HAVING all_of_it > 0
                  ORDER BY all_of_it DESC, name LIMIT 1000",
             )?;
-            let rows =
-                statement.query_map([of.from, of.to], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let rows = statement.query_map(params![of.from, of.to, of.pool], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })?;
             rows.collect()
         };
         read().map_err(self.failed())
     }
 
-    /// The latest generation of this run before that one, and the last minute in which it was seen.
-    pub(crate) fn before(&self, generation: u64) -> Result<Option<(u64, u64)>, StoreError> {
+    /// The pool's latest generation of this run before that one, and the last minute in which it was seen.
+    pub(crate) fn before(
+        &self,
+        pool: &str,
+        generation: u64,
+    ) -> Result<Option<(u64, u64)>, StoreError> {
         let sql = "SELECT generation, MAX(at) FROM samples
-             WHERE run = ?1 AND generation < ?2 AND generation > 0 AND samples > 0
+             WHERE run = ?1 AND pool = ?2 AND generation < ?3 AND generation > 0 AND samples > 0
              GROUP BY generation ORDER BY generation DESC LIMIT 1";
-        let found = self
-            .connection
-            .query_row(sql, [self.run, generation], |row| Ok((row.get(0)?, row.get(1)?)));
+        let found = self.connection.query_row(sql, params![self.run, pool, generation], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        });
         found.optional().map_err(self.failed())
     }
 
-    /// The latest generation of this run that was seen.
-    pub(crate) fn latest(&self) -> Result<Option<u64>, StoreError> {
-        let sql = "SELECT MAX(generation) FROM samples WHERE run = ?1 AND samples > 0";
-        self.connection.query_row(sql, [self.run], |row| row.get(0)).map_err(self.failed())
+    /// The pool's latest generation of this run that was seen.
+    pub(crate) fn latest(&self, pool: &str) -> Result<Option<u64>, StoreError> {
+        let sql =
+            "SELECT MAX(generation) FROM samples WHERE run = ?1 AND pool = ?2 AND samples > 0";
+        let found = self.connection.query_row(sql, params![self.run, pool], |row| row.get(0));
+        found.map_err(self.failed())
+    }
+
+    /// Whose route it was last; `None`: it was not seen.
+    pub(crate) fn pool_of(&self, route: &str) -> Result<Option<String>, StoreError> {
+        let sql = "SELECT pool FROM samples WHERE route = (SELECT id FROM routes WHERE name = ?1)
+             ORDER BY at DESC LIMIT 1";
+        let found = self.connection.query_row(sql, [route], |row| row.get(0));
+        found.optional().map_err(self.failed())
     }
 }
 
@@ -250,8 +276,10 @@ fn prepare(connection: &Connection, limits: StoreLimits) -> rusqlite::Result<()>
     connection.pragma_update(None, "synchronous", "normal")?;
     connection.pragma_update(None, "journal_size_limit", limits.bytes_max / 8)?;
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if version != 0 && version != VERSION {
-        return Err(rusqlite::Error::InvalidQuery);
+    match version {
+        0 | VERSION => {}
+        1 => connection.execute_batch(FROM_FIRST)?,
+        _ => return Err(rusqlite::Error::InvalidQuery),
     }
     connection.execute_batch(TABLES)?;
     connection.pragma_update(None, "user_version", VERSION)?;

@@ -1,4 +1,4 @@
-//! Console workers (`[[console]]`): `places` decides, this does what it says: forks through the template, signals, and what console workers print.
+//! A pool's console workers (`[[console]]`): `places` decides, this does what it says: forks through the template, signals, and what console workers print.
 
 mod places;
 
@@ -143,7 +143,8 @@ impl Consoles {
     fn start(&mut self, template: Option<&Template>, command: usize, number: usize, life: u32) {
         let command = self.machine.command(command);
         let begun = template.map(|template| {
-            let voice = Output { name: command.name.clone(), lines: Lines::default() };
+            let (name, pool) = (command.name.clone(), samovar_log::pool::current());
+            let voice = Output { name, pool: pool.unwrap_or_default(), lines: Lines::default() };
             let (output, speaker) = self.intake.pipe_to(Box::new(voice))?;
             template.start_console(life, number, command, &output).map(|()| speaker)
         });
@@ -229,16 +230,20 @@ impl Consoles {
 /// Logs what a console worker prints, line by line.
 struct Output {
     name: String,
+    /// Whose it is; empty where there is one pool.
+    pool: String,
     lines: Lines,
 }
 
 impl Voice for Output {
     fn hear(&mut self, bytes: &[u8]) -> bool {
+        let _named = samovar_log::pool::enter(&self.pool);
         self.lines.take(bytes, |line| info!(target: OUTPUT_TARGET, name = self.name, "{line}"));
         self.lines.0.is_empty()
     }
 
     fn end_line(&mut self) {
+        let _named = samovar_log::pool::enter(&self.pool);
         self.lines.end(|line| info!(target: OUTPUT_TARGET, name = self.name, "{line}"));
     }
 }

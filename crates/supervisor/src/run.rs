@@ -129,9 +129,9 @@ impl Running {
         Ok(Running { signals, posts })
     }
 
-    /// No console worker begins until [`Command::Consoles`] says which ones another server has.
+    /// No console worker of any pool that was added begins until [`Command::Consoles`] says to its pool which ones another server has.
     pub fn hold_consoles(&mut self) {
-        self.posts[0].before = Elsewhere::All;
+        self.posts.iter_mut().for_each(|post| post.before = Elsewhere::All);
     }
 
     /// What other threads see of the default pool.

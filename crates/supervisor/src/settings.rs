@@ -44,13 +44,6 @@ pub struct Tracer {
 }
 
 impl Settings {
-    /// Those of a pool beside the default one: nobody takes down its call graphs, or hears what its boots load.
-    #[must_use]
-    pub fn of_other_pool(mut self, name: &str) -> Settings {
-        (self.tracer, self.command.graphs, self.command.loads) = (None, None, None);
-        self.of_pool(name)
-    }
-
     /// Those of a pool that is called so in logs.
     #[must_use]
     pub fn of_pool(mut self, name: &str) -> Settings {

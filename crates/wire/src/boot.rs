@@ -9,6 +9,8 @@ use serde_json::Value;
 pub struct BootAnswer {
     /// Why there is nothing to be shown.
     pub error: Option<String>,
+    /// Whose boot it is; empty where there is one pool.
+    pub pool: String,
     /// The boot, and what its requests load, as crates/profile has it.
     pub explained: Value,
     /// From the boot's begin until workers could be forked: the image is part of it. 0: not known.

@@ -8,6 +8,8 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CallsQuestion {
+    /// Of this pool; `None`: of the one that the route names, as `export: /a`, or else of the default one.
+    pub pool: Option<String>,
     /// Of this route; `None`: of the one that was traced most.
     pub route: Option<String>,
     /// Of this day, counted since 1970; `None`: the latest.
@@ -33,6 +35,8 @@ pub struct CallsAnswer {
     pub error: Option<String>,
     /// The signature that was asked for.
     pub signature: Option<String>,
+    /// Whose they are; empty where there is one pool.
+    pub pool: String,
     /// Days that there is something of, the latest first.
     pub days: Vec<u64>,
     /// The day that is shown.

@@ -31,9 +31,9 @@ pub use figures::{Figures, ROUTES_MAX, RouteLine, WAITS_MAX, WaitLine};
 pub use profile::{Against, ProfileAnswer, ProfileQuestion, ProfileSide};
 pub use shared::{SharedBreaker, SharedCache, SharedObject, SharedStatus};
 pub use status::{
-    CertificateStatus, ConsoleStatus, EngineStatus, FrontStatus, GrowthStatus, ImageFinding,
-    ImageStatus, LinkingStatus, PoolStatus, ProfileStatus, SavingStatus, ScalingStatus, Status,
-    WorkerStatus,
+    Application, CertificateStatus, ConsoleStatus, EngineStatus, FrontStatus, GrowthStatus,
+    ImageFinding, ImageStatus, LinkingStatus, PoolStatus, ProfileStatus, SavingStatus,
+    ScalingStatus, Status, WorkerStatus,
 };
 pub use upgrade::{UpgradeAnswer, UpgradeOptions};
 pub use upstreams::{UpstreamStatus, UpstreamTrouble};
@@ -58,7 +58,10 @@ pub enum Request {
     /// What its requests called; the answer is a [`CallsAnswer`].
     Calls(Box<CallsQuestion>),
     /// What its boot went to; the answer is a [`BootAnswer`].
-    Boot,
+    Boot {
+        /// Of this pool; `None`: of the default one.
+        pool: Option<String>,
+    },
     /// To drain and end; the answer is [`Stopping`].
     Stop,
 }
@@ -94,7 +97,8 @@ impl fmt::Display for Request {
         match self {
             Request::Status => to.write_str("status"),
             Request::Figures => to.write_str("figures"),
-            Request::Boot => to.write_str("boot"),
+            Request::Boot { pool: None } => to.write_str("boot"),
+            Request::Boot { pool: Some(name) } => write!(to, "boot pool={name}"),
             Request::Stop => to.write_str("stop"),
             Request::Profile(question) => write!(to, "profile {}", line(question)),
             Request::Calls(question) => write!(to, "calls {}", line(question)),
@@ -123,7 +127,7 @@ impl std::str::FromStr for Request {
         match command {
             "status" if is_alone => Ok(Request::Status),
             "figures" if is_alone => Ok(Request::Figures),
-            "boot" if is_alone => Ok(Request::Boot),
+            "boot" => boot(words),
             "stop" if is_alone => Ok(Request::Stop),
             "profile" => ProfileQuestion::parse(line.trim_start()).map(Request::Profile),
             "calls" => CallsQuestion::parse(line.trim_start()).map(Request::Calls),
@@ -132,6 +136,18 @@ impl std::str::FromStr for Request {
             _ => Err(Misunderstood::Command),
         }
     }
+}
+
+/// `boot`, or `boot pool=export`.
+fn boot<'a>(words: impl Iterator<Item = &'a str>) -> Result<Request, Misunderstood> {
+    let mut pool = None;
+    for word in words {
+        match word.split_once('=') {
+            Some(("pool", name)) if !name.is_empty() => pool = Some(name.to_owned()),
+            _ => return Err(Misunderstood::Command),
+        }
+    }
+    Ok(Request::Boot { pool })
 }
 
 impl ReloadOptions {
@@ -215,14 +231,20 @@ mod tests {
 
     #[test]
     fn requests_come_back_as_they_went() {
-        let mut requests = vec![Request::Status, Request::Figures, Request::Boot, Request::Stop];
+        let mut requests = vec![Request::Status, Request::Figures, Request::Stop];
+        requests.extend([None, Some("api".to_owned())].map(|pool| Request::Boot { pool }));
         for against in [None, Some(Against::Reload), Some(Against::Earlier { seconds: 60 })] {
             let route = Some("index.php /a b\n{n}".to_owned());
             let question = ProfileQuestion { route, to: 7, against, ..ProfileQuestion::default() };
             requests.push(Request::Profile(Box::new(question)));
         }
         let (route, day) = (Some("a b\n".to_owned()), Some(3));
-        requests.push(Request::Calls(Box::new(CallsQuestion { route, day, sign_s: None })));
+        requests.push(Request::Calls(Box::new(CallsQuestion {
+            pool: Some("api".to_owned()),
+            route,
+            day,
+            sign_s: None,
+        })));
         assert!(matches!("profile".parse(), Ok(Request::Profile(_))), "a person asks so");
         for binary in [None, Some("/opt/samovar 2/bin/samovar".into())] {
             requests.push(Request::Upgrade(UpgradeOptions { binary }));
@@ -255,7 +277,7 @@ mod tests {
         for line in ["upgrade now", "upgrade {"] {
             assert_eq!(line.parse::<Request>(), Err(Misunderstood::Upgrade), "{line}");
         }
-        for line in ["", "dance", "status stop", "stop it"] {
+        for line in ["", "dance", "status stop", "stop it", "boot now", "boot pool="] {
             assert_eq!(line.parse::<Request>(), Err(Misunderstood::Command), "{line}");
         }
     }

@@ -14,7 +14,9 @@ pub struct ProfileQuestion {
     pub from: u64,
     /// Up to this one; 0: until now.
     pub to: u64,
-    /// Of workers of this generation of the running server.
+    /// Of this pool; `None`: of all, and where generations are asked for of the route's, or else of the default one.
+    pub pool: Option<String>,
+    /// Of workers of this generation, as the pool counts them, of the running server.
     pub generation: Option<u64>,
     /// What it is compared with.
     pub against: Option<Against>,
@@ -48,6 +50,8 @@ impl ProfileQuestion {
 pub struct ProfileAnswer {
     /// Why there is nothing to be shown.
     pub error: Option<String>,
+    /// The pool that was asked for; empty: none was.
+    pub pool: String,
     /// Looks per second at each busy worker.
     pub hertz: u32,
     /// What was asked for.

@@ -75,7 +75,7 @@ pub struct Status {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub upstreams: Vec<UpstreamStatus>,
     /// The default pool and the others; empty where there is one. The front's figures above are of all of them, those of
-    /// the application are the default pool's.
+    /// the application and of what workers share are the default pool's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<PoolStatus>,
 }
@@ -118,12 +118,27 @@ pub struct PoolStatus {
     pub worker_restarts_total: u64,
     /// Workers that had done enough, and were replaced.
     pub workers_recycled_total: u64,
+    /// Its booted application, as `image` of the server is the default pool's; likewise the others.
+    pub booted: Option<ImageStatus>,
+    /// How many workers there are, and why, where their number follows the load.
+    pub scaling: Vec<ScalingStatus>,
+    /// PHP's version; empty while PHP starts.
+    pub php: String,
+    /// The libphp that `php_engine` names.
+    pub engine: Option<EngineStatus>,
+    /// How PHP's code calls its own functions.
+    pub linking: Option<LinkingStatus>,
+    /// What its workers share beside requests.
+    pub shared: SharedStatus,
 }
 
 /// What makes resident workers grow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GrowthStatus {
+    /// Whose workers they are; empty where there is one pool.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub pool: String,
     /// `App\Registry::$items`.
     pub name: String,
     /// By how much it grew: `elements`, `bytes`, `objects`.
@@ -410,6 +425,9 @@ pub struct WorkerStatus {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConsoleStatus {
+    /// Whose it is; empty where there is one pool.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub pool: String,
     /// As the settings call it.
     pub name: String,
     /// 0: there is no process.
@@ -424,7 +442,61 @@ pub struct ConsoleStatus {
     pub age_seconds: f64,
 }
 
+/// What a status says of one pool's application and workers.
+#[derive(Clone, Copy, Debug)]
+pub struct Application<'a> {
+    /// The pool's name; empty where there is one.
+    pub pool: &'a str,
+    /// The booted application.
+    pub image: Option<&'a ImageStatus>,
+    /// How many workers there are, and why.
+    pub scaling: &'a [ScalingStatus],
+    /// PHP's version.
+    pub php: &'a str,
+    /// The libphp that the settings name.
+    pub engine: Option<&'a EngineStatus>,
+    /// How PHP's code calls its own functions.
+    pub linking: Option<&'a LinkingStatus>,
+    /// What workers share.
+    pub shared: &'a SharedStatus,
+}
+
+impl Application<'_> {
+    /// ` of pool export`; nothing where there is one pool.
+    #[must_use]
+    pub fn of_pool(&self) -> String {
+        if self.pool.is_empty() { String::new() } else { format!(" of pool {}", self.pool) }
+    }
+}
+
 impl Status {
+    /// Of each pool, the default one first.
+    #[must_use]
+    pub fn applications(&self) -> Vec<Application<'_>> {
+        fn of(pool: &PoolStatus) -> Application<'_> {
+            Application {
+                pool: &pool.name,
+                image: pool.booted.as_ref(),
+                scaling: &pool.scaling,
+                php: &pool.php,
+                engine: pool.engine.as_ref(),
+                linking: pool.linking.as_ref(),
+                shared: &pool.shared,
+            }
+        }
+        // What an older server says of the others is no more than their line.
+        let first = Application {
+            pool: self.pools.first().map_or("", |pool| &pool.name),
+            image: self.image.as_ref(),
+            scaling: &self.scaling,
+            php: &self.php,
+            engine: self.engine.as_ref(),
+            linking: self.linking.as_ref(),
+            shared: &self.shared,
+        };
+        std::iter::once(first).chain(self.pools.iter().skip(1).map(of)).collect()
+    }
+
     /// How many workers are in each state, in the order in which a worker goes through them.
     #[must_use]
     pub fn by_state(&self) -> Vec<(&str, u64)> {

@@ -58,14 +58,19 @@ pub fn troubles(status: &Status) -> Vec<Trouble> {
             more(About::Workers, format!("{waiting} wait for a worker of pool {name}"));
         }
     }
-    let sharing = status.image.as_ref().map_or("", |image| image.mode.as_str());
-    if matches!(sharing, "worker" | "script") {
-        more(About::Image, "the booted application is not shared by the workers".to_owned());
-    }
-    let saving = status.image.as_ref().and_then(|image| image.saving);
-    if let Some(saving) = saving.filter(|saving| saving.ratio() > DEARER_MIN) {
-        let times = saving.ratio();
-        more(About::Image, format!("a booted request takes {times:.2} of a whole script's CPU"));
+    for application in status.applications() {
+        let (of_pool, image) = (application.of_pool(), application.image);
+        if image.is_some_and(|image| matches!(&*image.mode, "worker" | "script")) {
+            let text = format!("the booted application{of_pool} is not shared by the workers");
+            more(About::Image, text);
+        }
+        let saving = image.and_then(|image| image.saving);
+        if let Some(saving) = saving.filter(|saving| saving.ratio() > DEARER_MIN) {
+            let times = saving.ratio();
+            let text =
+                format!("a booted request{of_pool} takes {times:.2} of a whole script's CPU");
+            more(About::Image, text);
+        }
     }
     let lost = status.lines_lost();
     if lost > 0 {
@@ -101,7 +106,7 @@ pub fn dear(image: &ImageStatus) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{ImageStatus, SavingStatus, Status, WorkerStatus};
+    use crate::{ImageStatus, PoolStatus, SavingStatus, Status, WorkerStatus};
 
     fn server(states: &[&str]) -> Status {
         let worker =
@@ -127,6 +132,26 @@ mod tests {
             Status { image: Some(image), slow_log_lines_lost_total: 2, ..server(&["idle"]) };
         assert_eq!(troubles(&alone).len(), 2);
         assert_eq!(troubles(&Status { draining: true, ..server(&[]) }).len(), 1);
+    }
+
+    #[test]
+    fn each_pools_application_is_looked_at() {
+        let image = |mode: &str| ImageStatus { mode: mode.to_owned(), ..ImageStatus::default() };
+        let pool = |name: &str, mode| PoolStatus {
+            name: name.to_owned(),
+            booted: Some(image(mode)),
+            ..PoolStatus::default()
+        };
+        let of = |first, second| Status {
+            image: Some(image(first)),
+            pools: vec![pool("default", first), pool("api", second)],
+            ..server(&["idle"])
+        };
+        assert!(troubles(&of("shared", "shared")).is_empty());
+        let not =
+            |pool| format!("the booted application of pool {pool} is not shared by the workers");
+        assert_eq!(troubles(&of("shared", "worker")), [not("api")]);
+        assert_eq!(troubles(&of("script", "worker")), [not("default"), not("api")]);
     }
 
     #[test]

@@ -73,7 +73,13 @@ pub(crate) fn calls() -> Arc<Calls> {
     let (ours, graphs): (GraphEnd, GraphEnd) = pair().expect("a socket");
     let trouble = Box::new(|trouble: &str| panic!("{trouble}"));
     let turn = samovar_insight::Turn::now();
-    let options = CallsOptions { graphs, path: None, bytes_max: 1 << 20, trouble, turn };
+    let options = CallsOptions {
+        graphs: vec![(String::new(), graphs)],
+        path: None,
+        bytes_max: 1 << 20,
+        trouble,
+        turn,
+    };
     let calls = Calls::start(options).expect("a thread");
     for n in 0..TRACED {
         send(&ours, &graph(n));

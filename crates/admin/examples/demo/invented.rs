@@ -11,7 +11,7 @@ use samovar_insight::{
     Aggregate, Batch, Boot, Entry, Finished, HistoryOptions, Insight, Limits, Model, Numbers, Wait,
     WaitKind, Witness as _, intake,
 };
-use samovar_profile::calls::Calls;
+use samovar_profile::calls::{Calls, Selected};
 use samovar_profile::loads::Explained;
 use samovar_profile::{At, Profiles, Sample};
 use samovar_spy::profile::Weight;
@@ -290,6 +290,7 @@ const SAMPLED_REQUESTS: u64 = 1_000;
 
 fn sampled() -> Arc<Profiles> {
     let profiles = Profiles::start(samovar_profile::Options {
+        default_pool: "default",
         path: None,
         bytes_max: 1 << 20,
         keep: Duration::from_hours(1),
@@ -384,13 +385,18 @@ impl Host for Server {
 
     fn metrics(&self, _page: &mut Exposition) {}
 
-    fn boot(&self) -> Option<Explained> {
+    fn boot(&self, _: Option<&str>) -> Option<Explained> {
         Some(called::boot())
     }
 
-    fn calls(&self) -> Option<Arc<Calls>> {
+    fn calls(
+        &self,
+        _: Option<&str>,
+        day: Option<u64>,
+        route: Option<&str>,
+    ) -> Option<Result<Selected, String>> {
         static CALLS: OnceLock<Arc<Calls>> = OnceLock::new();
-        Some(Arc::clone(CALLS.get_or_init(called::calls)))
+        Some(CALLS.get_or_init(called::calls).select("", day, route))
     }
 
     fn profiles(&self) -> Option<Arc<Profiles>> {

@@ -9,6 +9,7 @@ mod consoles;
 mod history;
 mod image;
 mod overview;
+mod pools;
 mod profile;
 mod request;
 mod requests;

@@ -22,9 +22,9 @@ pub(super) fn command() -> Command {
         .subcommand(with_settings(compare::command()).arg(json_argument()))
         .subcommand(with_settings(leaks::command()).arg(json_argument()))
         .subcommand(spy::command().arg(json_argument()))
-        .subcommand(profile::command().arg(control_argument()).arg(json_argument()))
-        .subcommand(calls::command().arg(control_argument()).arg(json_argument()))
-        .subcommand(boot::command().arg(control_argument()).arg(json_argument()))
+        .subcommand(profile::command().arg(of_pool(profile::OF_POOL)).arg(control_argument()).arg(json_argument()))
+        .subcommand(calls::command().arg(of_pool(OF_POOL)).arg(control_argument()).arg(json_argument()))
+        .subcommand(boot::command().arg(of_pool(OF_POOL)).arg(control_argument()).arg(json_argument()))
         .subcommand(
             Command::new("status")
                 .about("Says what the running server does")
@@ -39,14 +39,7 @@ pub(super) fn command() -> Command {
                 )
                 .after_help(help::RELOAD)
                 .arg(control_argument())
-                .arg(
-                    Arg::new("pool")
-                        .long("pool")
-                        .value_name("NAME")
-                        .overrides_with("pool")
-                        .value_parser(pool)
-                        .help("This pool alone; `default` is that of the settings outside of [[pool]]"),
-                )
+                .arg(of_pool("This pool alone; `default` is that of the settings outside of [[pool]]"))
                 .arg(
                     Arg::new("probe")
                         .long("probe")
@@ -158,6 +151,14 @@ fn with_settings(command: Command) -> Command {
 fn json_argument() -> Arg {
     let argument = Arg::new("json").long("json").action(ArgAction::SetTrue);
     argument.overrides_with("json").help("Answer in JSON")
+}
+
+const OF_POOL: &str = "Of this pool, by its name in samovar status [default: default]";
+
+/// One pool of several.
+fn of_pool(help: &'static str) -> Arg {
+    let argument = Arg::new("pool").long("pool").value_name("NAME").overrides_with("pool");
+    argument.value_parser(pool).help(help)
 }
 
 /// As a `[[pool]]` is called.

@@ -15,6 +15,7 @@ a signature (profile.trace_key), by workers of their own.
 Examples:
   samovar calls                                      the route that was traced most, today
   samovar calls --route 'index.php /cart' --by growth
+  samovar calls --pool export                        of another pool
   samovar calls --function 'App\\Cart::total'         who calls it, and what it calls
   samovar calls -o cart.callgrind                    for KCachegrind
   samovar calls -o run.xhprof                        for XHProf's pages
@@ -35,6 +36,7 @@ pub(crate) enum Format {
 pub(crate) struct CallsOptions {
     /// The server's socket; `None`: discover it.
     pub(crate) control: Option<PathBuf>,
+    pub(super) pool: Option<String>,
     pub(super) route: Option<String>,
     pub(super) day: Option<u64>,
     pub(super) order: Order,
@@ -138,6 +140,7 @@ pub(crate) fn parse(matches: &ArgMatches, control: Option<PathBuf>) -> Result<Ca
     let order = matches.get_one::<String>("by").and_then(|name| Order::of(name));
     Ok(CallsOptions {
         control,
+        pool: matches.get_one("pool").cloned(),
         route: matches.get_one("route").cloned(),
         day: matches.get_one("day").copied(),
         order: order.unwrap_or_default(),

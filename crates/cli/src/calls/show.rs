@@ -52,8 +52,12 @@ impl Shown<'_> {
 
     fn table(&self, order: Order) -> String {
         let all = rows(self.graph, self.before, order);
+        let of_pool = match &*self.answer.pool {
+            "" => String::new(),
+            pool => format!(" of pool {pool}"),
+        };
         let mut out = format!(
-            "{}: {} requests traced, {} in the week before; per request\n\n",
+            "{}{of_pool}: {} requests traced, {} in the week before; per request\n\n",
             self.answer.route, self.graph.requests, self.before.requests
         );
         out.push_str("     CALLS        OWN        CPU      TOTAL       95 %     MEMORY     GROWTH  FUNCTION\n");

@@ -312,6 +312,9 @@ fn look_at_pool(pool: &Pool, found: &mut Report) {
     if let Err(error) = usable {
         own.add(Level::Error, "root", format!("{error:#}"));
     }
+    if let Err(error) = publish::read(&pool.settings) {
+        own.add(Level::Error, "published", format!("{error:#}"));
+    }
     look_at_worker(&pool.settings, &mut own);
     let matches: Vec<String> =
         pool.hosts.iter().chain(&pool.paths).map(|text| format!("`{text}`")).collect();

@@ -4,9 +4,9 @@ use crate::control::client::{self, printable};
 use crate::terminal;
 use anyhow::Result;
 use samovar_wire::{
-    CertificateStatus, ConsoleStatus, EngineStatus, ImageStatus, LinkingStatus, PoolStatus,
-    Request, SavingStatus, ScalingStatus, SharedBreaker, SharedStatus, Status, UpstreamStatus,
-    WorkerStatus, dear, troubles,
+    Application, CertificateStatus, ConsoleStatus, EngineStatus, ImageStatus, PoolStatus, Request,
+    SavingStatus, ScalingStatus, SharedBreaker, SharedStatus, Status, UpstreamStatus, WorkerStatus,
+    dear, troubles,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -74,30 +74,29 @@ fn render(status: &Status) -> String {
         let slow = s.slow_log_lines_lost_total;
         let _ = writeln!(out, "lines lost: log {log}  access log {access}  slow log {slow}");
     }
-    if let Some(engine) = &s.engine {
-        let _ = writeln!(out, "{}", engine_line(&s.php, engine));
-    }
-    if let Some(linking) = &s.linking {
-        render_linking(linking, &mut out);
+    let applications = s.applications();
+    for of in &applications {
+        let whose = whose(of.pool);
+        if let Some(engine) = of.engine {
+            let _ = writeln!(out, "{whose}{}", engine_line(of.php, engine));
+        }
+        // Where it is as somebody wanted it, there is nothing to say.
+        if let Some(linking) = of.linking.filter(|linking| linking.state == "refused") {
+            let _ = writeln!(out, "{whose}PHP is not relinked: {}", linking.why);
+        }
     }
     if let Some(profile) = s.profile.as_ref().filter(|profile| !profile.trouble.is_empty()) {
         let why = profile.trouble.replace('\n', "; ");
         let _ = writeln!(out, "no profiles, the stacks of workers cannot be read: {why}");
     }
-    if let Some(image) = &s.image {
-        render_image(image, &mut out);
-    }
-    let saving = s.image.as_ref().and_then(|image| image.saving);
-    let cpu = saving.map(saving_line).or_else(|| cpu_per_request(&s.workers));
-    if let Some(line) = cpu {
-        let _ = writeln!(out, "{line}");
-    }
-    if let Some(advice) = s.image.as_ref().and_then(dear) {
-        let _ = writeln!(out, "  booting ahead saves little: {advice}");
+    for of in &applications {
+        render_application(of, &s.workers, &mut out);
     }
     render_pools(&s.pools, &mut out);
-    for scaling in &s.scaling {
-        let _ = writeln!(out, "{}", scaling_line(scaling));
+    for of in &applications {
+        for scaling in of.scaling {
+            let _ = writeln!(out, "{}{}", whose(of.pool), scaling_line(scaling));
+        }
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
     for certificate in &s.certificates {
@@ -110,10 +109,33 @@ fn render(status: &Status) -> String {
     if !s.consoles.is_empty() {
         render_consoles(&s.consoles, &mut out);
     }
-    if !s.shared.objects.is_empty() || s.shared.published_refused_total > 0 {
-        render_shared(&s.shared, &mut out);
+    for of in &applications {
+        if !of.shared.objects.is_empty() || of.shared.published_refused_total > 0 {
+            render_shared(of, &mut out);
+        }
     }
     out
+}
+
+/// `pool export: `, before what is said of one of several.
+fn whose(pool: &str) -> String {
+    if pool.is_empty() { String::new() } else { format!("pool {pool}: ") }
+}
+
+/// A pool's image, and what it saves.
+fn render_application(of: &Application<'_>, workers: &[WorkerStatus], out: &mut String) {
+    let whose = whose(of.pool);
+    if let Some(image) = of.image {
+        render_image(&whose, image, out);
+    }
+    let saving = of.image.and_then(|image| image.saving);
+    let own = workers.iter().filter(|worker| worker.pool == of.pool);
+    if let Some(line) = saving.map(saving_line).or_else(|| cpu_per_request(own)) {
+        let _ = writeln!(out, "{whose}{line}");
+    }
+    if let Some(advice) = of.image.and_then(dear) {
+        let _ = writeln!(out, "  booting ahead saves little: {advice}");
+    }
 }
 
 /// A line for each, where there are several.
@@ -201,19 +223,12 @@ fn engine_line(php: &str, EngineStatus { file, source }: &EngineStatus) -> Strin
     format!("PHP {php} of {file}{made}")
 }
 
-/// Where it is as somebody wanted it, there is nothing to say.
-fn render_linking(linking: &LinkingStatus, out: &mut String) {
-    if linking.state == "refused" {
-        let _ = writeln!(out, "PHP is not relinked: {}", linking.why);
-    }
-}
-
 /// Workers of which a model has fewer requests say more of their boot.
 const REQUESTS_MIN: u64 = 20;
 
 /// Of the workers that live, by model: `CPU per request: checkpoint 802 µs, script 3946 µs`. Scripts are those that would have
 /// been run anyway; to run others for a figure is `samovar compare`'s business, not that of a server in production.
-fn cpu_per_request(workers: &[WorkerStatus]) -> Option<String> {
+fn cpu_per_request<'a>(workers: impl Iterator<Item = &'a WorkerStatus>) -> Option<String> {
     let mut models: BTreeMap<&str, (f64, u64)> = BTreeMap::new();
     for worker in workers {
         let (seconds, requests) = models.entry(&worker.model).or_default();
@@ -279,22 +294,31 @@ fn render_workers(status: &Status, out: &mut String) {
 }
 
 fn render_consoles(consoles: &[ConsoleStatus], out: &mut String) {
+    let are_several = consoles.iter().any(|console| !console.pool.is_empty());
+    let pool = |name: &str| if are_several { format!("  {name}") } else { String::new() };
     let width = consoles.iter().map(|c| c.name.len()).max().unwrap_or(0).max(9);
     let _ = writeln!(
         out,
-        "\n{:>8}  {:<9} {:<width$} {:>8} {:>9} {:>8}",
-        "PID", "STATE", "CONSOLE", "RESTARTS", "RSS", "AGE"
+        "\n{:>8}  {:<9} {:<width$} {:>8} {:>9} {:>8}{}",
+        "PID",
+        "STATE",
+        "CONSOLE",
+        "RESTARTS",
+        "RSS",
+        "AGE",
+        pool("POOL")
     );
     for c in consoles {
         let pid = if c.pid == 0 { "-".to_owned() } else { c.pid.to_string() };
         let _ = writeln!(
             out,
-            "{pid:>8}  {:<9} {:<width$} {:>8} {:>6} MB {:>8}",
+            "{pid:>8}  {:<9} {:<width$} {:>8} {:>6} MB {:>8}{}",
             c.state,
             c.name,
             c.restarts,
             c.rss_bytes / 1_000_000,
-            age(c.age_seconds)
+            age(c.age_seconds),
+            pool(&c.pool)
         );
     }
 }
@@ -302,13 +326,14 @@ fn render_consoles(consoles: &[ConsoleStatus], out: &mut String) {
 /// Objects of the shared memory that are listed; `--json` has all.
 const OBJECTS_LISTED_MAX: usize = 50;
 
-fn render_shared(shared: &SharedStatus, out: &mut String) {
+fn render_shared(of: &Application<'_>, out: &mut String) {
+    let shared = of.shared;
     let (used, room) = (megabytes(shared.bytes), megabytes(shared.bytes_max));
     let refused = match shared.refused_total {
         0 => String::new(),
         times => format!("  (refused {times} times: raise shared.bytes_max)"),
     };
-    let _ = writeln!(out, "\nshared memory {used} of {room} MB{refused}");
+    let _ = writeln!(out, "\nshared memory{} {used} of {room} MB{refused}", of.of_pool());
     if shared.published_changes_total > 0 || shared.published_refused_total > 0 {
         let _ = writeln!(out, "{}", published_line(shared));
     }
@@ -371,7 +396,7 @@ fn megabytes(bytes: u64) -> String {
     format!("{:.1}", bytes as f64 / 1e6)
 }
 
-fn render_image(image: &ImageStatus, out: &mut String) {
+fn render_image(whose: &str, image: &ImageStatus, out: &mut String) {
     let mode = match image.mode.as_str() {
         "shared" => "one image, shared by all workers",
         "resident" => "one boot, shared by all workers, never rolled back",
@@ -380,7 +405,7 @@ fn render_image(image: &ImageStatus, out: &mut String) {
     };
     let _ = writeln!(
         out,
-        "image: {mode}  ({} MB, booted in {} ms)",
+        "{whose}image: {mode}  ({} MB, booted in {} ms)",
         image.bytes / 1_000_000,
         image.boot_ms
     );
@@ -440,7 +465,7 @@ mod tests {
             generation: 1,
         };
         let check = |workers: &[WorkerStatus], expected: Option<&str>| {
-            assert_eq!(cpu_per_request(workers).as_deref(), expected);
+            assert_eq!(cpu_per_request(workers.iter()).as_deref(), expected);
         };
         check(&[], None);
         check(&[worker("checkpoint", 3, 0.2)], None);

@@ -10,15 +10,15 @@ use samovar_config::DEFAULT_POOL;
 use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Shed, Trouble, UpstreamFigures};
 use samovar_insight::{Costs, Insight};
 use samovar_log::Log;
-use samovar_profile::loads::Loads;
+use samovar_profile::loads::{Explained, Loads};
 use samovar_published::Publishing;
 use samovar_ring::{DesiredState, WorkerState};
 use samovar_shared::Shared;
 use samovar_supervisor::{ConsoleLine, Engine, Handle, Image, Linking, Report, ScaleLine};
 use samovar_wire::{
     CertificateStatus, ConsoleStatus, EngineStatus, Figures, FrontStatus, ImageFinding,
-    ImageStatus, LinkingStatus, PoolStatus, ROUTES_MAX, RouteLine, SavingStatus, ScalingStatus,
-    SharedBreaker, SharedCache, SharedObject, SharedStatus, Status, UpstreamStatus,
+    ImageStatus, LinkingStatus, PoolStatus, ProfileQuestion, ROUTES_MAX, RouteLine, SavingStatus,
+    ScalingStatus, SharedBreaker, SharedCache, SharedObject, SharedStatus, Status, UpstreamStatus,
     UpstreamTrouble, WAITS_MAX, WaitLine, WorkerStatus,
 };
 use std::cmp::Reverse;
@@ -52,6 +52,36 @@ pub(crate) struct StatusSources {
     pub(crate) keeper: Option<Keeper>,
 }
 
+/// A pool's latest boot.
+pub(crate) struct Booted {
+    /// Whose; empty where there is one pool.
+    pub(crate) pool: String,
+    pub(crate) explained: Explained,
+    /// From its begin until workers could be forked; 0: not known.
+    pub(crate) image_ms: f64,
+    /// What whoever keeps profiles is to be asked for its functions.
+    pub(crate) question: ProfileQuestion,
+}
+
+impl StatusSources {
+    /// The latest boot of a pool (`None`: of the default one), if there was one; or that there is no such pool.
+    pub(crate) fn boot(&self, pool: Option<&str>) -> Result<Option<Booted>, String> {
+        let (name, supervisor) = self.pools.supervisor(pool, &self.supervisor)?;
+        let Some(explained) = self.loads.latest(&name) else { return Ok(None) };
+        let report = supervisor.report();
+        // As profiles have it, the default pool's are kept without a name.
+        let kept = if name == DEFAULT_POOL { "" } else { &*name };
+        let question = explained.asks(kept, report.generation);
+        let image_ms = report.image.as_ref().map_or(0.0, boot_ms);
+        let pool = if self.pools.is_empty() { String::new() } else { name };
+        Ok(Some(Booted { pool, explained, image_ms, question }))
+    }
+}
+
+fn boot_ms(image: &Image) -> f64 {
+    (image.boot.as_secs_f64() * 10_000.0).round() / 10.0
+}
+
 /// How the server is now.
 pub(crate) fn status(sources: &StatusSources) -> Status {
     let own = sources.front.counters();
@@ -79,6 +109,15 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         age_seconds: seconds(w.age),
         generation: w.generation,
     };
+    let console = |name: &str, line: &ConsoleLine| ConsoleStatus {
+        pool: if is_one { String::new() } else { name.to_owned() },
+        ..console_status(line)
+    };
+    let memories = std::iter::once((&sources.shared, &sources.published))
+        .chain(sources.pools.iter().map(|pool| (&pool.shared, &pool.published)));
+    let insight = sources.insight.as_deref();
+    let pools = all.iter().filter(|_| !is_one).zip(memories);
+    let pools = pools.map(|(pool, memory)| pool_status(*pool, memory, insight)).collect();
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
@@ -100,7 +139,7 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         log_lines_lost_total: sources.logs.lost(),
         access_log_lines_lost_total: front.log_lines_lost_total,
         slow_log_lines_lost_total: sources.slow_log.as_ref().map_or(0, Log::lost),
-        image: image(&report, sources.insight.as_deref()),
+        image: image(if is_one { "" } else { DEFAULT_POOL }, &report, insight),
         php: report.php.clone(),
         engine: report.engine.as_ref().map(engine),
         linking: report.linking.as_ref().map(linking),
@@ -110,14 +149,20 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         workers: (all.iter())
             .flat_map(|(name, _, report)| report.workers.iter().map(|line| worker(name, line)))
             .collect(),
-        consoles: report.consoles.iter().map(console_status).collect(),
+        consoles: (all.iter())
+            .flat_map(|(name, _, report)| report.consoles.iter().map(|line| console(name, line)))
+            .collect(),
         upstreams: upstreams(sources),
         certificates: sources.keeper.iter().flat_map(Keeper::status).map(certificate).collect(),
-        pools: all.iter().filter(|_| !is_one).map(|pool| pool_status(*pool)).collect(),
+        pools,
     }
 }
 
-fn pool_status((name, front, report): (&str, &CountersSnapshot, &Report)) -> PoolStatus {
+fn pool_status(
+    (name, front, report): (&str, &CountersSnapshot, &Report),
+    (memory, published): (&Shared, &Publishing),
+    insight: Option<&Insight>,
+) -> PoolStatus {
     let is_up =
         |worker: &&samovar_supervisor::WorkerLine| matches!(worker_state(worker), "idle" | "busy");
     let is_busy = |worker: &&samovar_supervisor::WorkerLine| worker_state(worker) == "busy";
@@ -140,6 +185,12 @@ fn pool_status((name, front, report): (&str, &CountersSnapshot, &Report)) -> Poo
         retries_total: front.retries_total,
         worker_restarts_total: report.restarts,
         workers_recycled_total: report.recycled,
+        booted: image(name, report, insight),
+        scaling: report.scale.iter().map(scaling).collect(),
+        php: report.php.clone(),
+        engine: report.engine.as_ref().map(engine),
+        linking: report.linking.as_ref().map(linking),
+        shared: shared(memory, published),
     }
 }
 
@@ -374,6 +425,7 @@ fn worker_state(worker: &samovar_supervisor::WorkerLine) -> &'static str {
 
 fn console_status(line: &ConsoleLine) -> ConsoleStatus {
     ConsoleStatus {
+        pool: String::new(),
         name: line.name.clone(),
         pid: line.pid,
         state: line.state.name().to_owned(),
@@ -400,8 +452,8 @@ fn linking(linking: &Linking) -> LinkingStatus {
 
 /// What the booted application takes beside whole scripts. Where each worker boots by itself, those that had to leave have
 /// cost a boot, which requests share.
-fn saving(report: &Report, image: &Image, insight: &Insight) -> Option<SavingStatus> {
-    let found = insight.figures().saving()?;
+fn saving(pool: &str, report: &Report, image: &Image, insight: &Insight) -> Option<SavingStatus> {
+    let found = insight.figures().saving(pool)?;
     let boots = if image.mode.word() == "worker" { report.reforks } else { 0 };
     let requests = report.rollbacks.count.saturating_add(report.reforks).max(1);
     #[allow(clippy::cast_precision_loss)] // No server answers 2^52 requests.
@@ -411,7 +463,8 @@ fn saving(report: &Report, image: &Image, insight: &Insight) -> Option<SavingSta
     Some(SavingStatus { ahead_us, script_us, scripts: found.whole })
 }
 
-fn image(report: &Report, insight: Option<&Insight>) -> Option<ImageStatus> {
+/// `pool`: empty where there is one.
+fn image(pool: &str, report: &Report, insight: Option<&Insight>) -> Option<ImageStatus> {
     let finding = |f: &samovar_supervisor::Finding| ImageFinding {
         kind: f.kind.clone(),
         action: f.action.clone(),
@@ -426,7 +479,7 @@ fn image(report: &Report, insight: Option<&Insight>) -> Option<ImageStatus> {
         bytes: image.bytes,
         regions: image.regions,
         shared: image.mode.is_shared(),
-        boot_ms: (image.boot.as_secs_f64() * 10_000.0).round() / 10.0,
+        boot_ms: boot_ms(image),
         hot_pages: report.workers.iter().map(|w| w.hot_pages).max().unwrap_or(0),
         rollbacks_total: report.rollbacks.count,
         rollback_us_total: us(report.rollbacks.total_ns),
@@ -435,7 +488,7 @@ fn image(report: &Report, insight: Option<&Insight>) -> Option<ImageStatus> {
         rollback_us_p99: us(report.rollbacks.p99_ns),
         refork_total: report.reforks,
         refork_reasons: reasons.collect(),
-        saving: insight.and_then(|insight| saving(report, image, insight)),
+        saving: insight.and_then(|insight| saving(pool, report, image, insight)),
         findings: report.findings.iter().map(finding).collect(),
     })
 }

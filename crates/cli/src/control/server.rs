@@ -1,16 +1,18 @@
 //! The server's end of the control socket: a request in, an answer out. Nothing here waits.
 
-use super::report::{StatusSources, figures, status};
+use super::report::{Booted, StatusSources, figures, status};
 use super::waker::Waker;
 use crate::handover::predecessor::Predecessor;
 use crate::service::ServiceState;
 use anyhow::Result;
+use samovar_config::DEFAULT_POOL;
 use samovar_profile::loads::Explained;
 use samovar_supervisor::Command;
 use samovar_supervisor::peer::Peer;
 use samovar_wire::{
-    BootAnswer, CallsAnswer, CallsQuestion, Misunderstood, ProfileAnswer, ProfileQuestion, Refused,
-    ReloadAnswer, ReloadOptions, Request, Stopping, UpgradeAnswer, UpgradeOptions, line as line_of,
+    Against, BootAnswer, CallsAnswer, CallsQuestion, Misunderstood, ProfileAnswer, ProfileQuestion,
+    Refused, ReloadAnswer, ReloadOptions, Request, Stopping, UpgradeAnswer, UpgradeOptions,
+    line as line_of,
 };
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::time::Duration;
@@ -64,7 +66,7 @@ fn is_order(request: &Request) -> bool {
     match request {
         Request::Stop | Request::Reload(_) | Request::Upgrade(_) => true,
         Request::Calls(question) => question.sign_s.is_some(),
-        Request::Status | Request::Figures | Request::Profile(_) | Request::Boot => false,
+        Request::Status | Request::Figures | Request::Profile(_) | Request::Boot { .. } => false,
     }
 }
 
@@ -126,7 +128,7 @@ impl Server {
             Ok(Request::Figures) => line_of(&figures(&self.sources)),
             Ok(Request::Profile(question)) => return self.profile(*question),
             Ok(Request::Calls(question)) => line_of(&self.calls(&question)),
-            Ok(Request::Boot) => return self.boot(),
+            Ok(Request::Boot { pool }) => return self.boot(pool.as_deref()),
             Ok(Request::Stop) => {
                 self.state.stops();
                 self.sources.supervisor.send(Command::Draining);
@@ -192,13 +194,23 @@ impl Server {
     }
 
     /// The profiles' own thread answers: it may wait for a disk.
-    fn profile(&self, question: ProfileQuestion) -> Reply {
+    fn profile(&self, mut question: ProfileQuestion) -> Reply {
         let Some(sampling) = &self.sources.sampling else {
             let error =
                 "nobody looks at workers\nhint: set profile.hertz, and start the server anew";
             let error = Some(error.to_owned());
             return Reply::Now(line_of(&ProfileAnswer { error, ..ProfileAnswer::default() }));
         };
+        let pools = &self.sources.pools;
+        if let Err(why) = pools.supervisor(question.pool.as_deref(), &self.sources.supervisor) {
+            let error = Some(why);
+            return Reply::Now(line_of(&ProfileAnswer { error, ..ProfileAnswer::default() }));
+        }
+        // Generations are a pool's: the answer says whose these are.
+        let of_one = question.generation.is_some() || question.against == Some(Against::Reload);
+        if of_one && question.route.is_none() && question.pool.is_none() && !pools.is_empty() {
+            question.pool = Some(DEFAULT_POOL.to_owned());
+        }
         let (tell, told) = channel();
         let waker = self.waker.clone();
         sampling.profiles.ask(question, move |answer| {
@@ -210,25 +222,32 @@ impl Server {
     }
 
     /// What the boot went to; the profiles' own thread tells of its functions.
-    fn boot(&self) -> Reply {
-        let Some(mut explained) = self.sources.loads.latest() else {
-            let error = "no application has been booted ahead of its requests\nhint: that is done for one that calls \
-                         Samovar\\checkpoint() or Samovar\\serve(); if it boots at the moment, ask again";
-            let error = Some(error.to_owned());
-            return Reply::Now(line_of(&BootAnswer { error, ..BootAnswer::default() }));
+    fn boot(&self, pool: Option<&str>) -> Reply {
+        let refused = |why: String| {
+            Reply::Now(line_of(&BootAnswer { error: Some(why), ..BootAnswer::default() }))
         };
-        let status = status(&self.sources);
-        let image_ms = status.image.map_or(0.0, |image| image.boot_ms);
+        let booted = match self.sources.boot(pool) {
+            Ok(Some(booted)) => booted,
+            Ok(None) => {
+                return refused(
+                    "no application has been booted ahead of its requests\nhint: that is done for one that calls \
+                     Samovar\\checkpoint() or Samovar\\serve(); if it boots at the moment, ask again"
+                        .to_owned(),
+                );
+            }
+            Err(why) => return refused(why),
+        };
+        let Booted { pool, mut explained, image_ms, question } = booted;
         let of = move |explained: &Explained| {
             let explained = serde_json::to_value(explained).unwrap_or_default();
-            line_of(&BootAnswer { error: None, explained, image_ms })
+            line_of(&BootAnswer { error: None, pool: pool.clone(), explained, image_ms })
         };
         let Some(sampling) = &self.sources.sampling else {
             return Reply::Now(of(&explained));
         };
         let (tell, told) = channel();
         let waker = self.waker.clone();
-        sampling.profiles.ask(explained.asks(status.generation), move |answer| {
+        sampling.profiles.ask(question, move |answer| {
             explained.take_functions(&answer);
             // A client that has left does not want it any more.
             let _ = tell.send(Line { text: of(&explained), until: None });
@@ -256,11 +275,12 @@ impl Server {
                 ),
             };
         }
-        match graphs.calls.select(question.day, question.route.as_deref()) {
+        match graphs.select(question.pool.as_deref(), question.day, question.route.as_deref()) {
             Err(why) => refused(&why),
             Ok(selected) => CallsAnswer {
                 error: None,
                 signature: None,
+                pool: selected.pool,
                 graph: serde_json::to_value(&selected.graph).unwrap_or_default(),
                 before: serde_json::to_value(&selected.before).unwrap_or_default(),
                 days: selected.days,

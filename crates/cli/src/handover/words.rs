@@ -4,6 +4,8 @@
 //! added and never changed, and whoever does not know one leaves it alone, with the descriptor that came with it.
 
 use samovar_channel::Socket;
+use samovar_config::DEFAULT_POOL;
+use samovar_supervisor::Elsewhere;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -57,6 +59,29 @@ pub(crate) fn shortened(why: &str) -> String {
     why[..end.unwrap_or(0)].to_owned()
 }
 
+/// What stands between a pool and the name of a console worker; neither has it.
+const OF_POOL: char = ':';
+
+/// A pool's console workers by the names that they have among those of all: the default pool's are called so whether there are others or
+/// not, and as a version says it that knows theirs alone.
+pub(crate) fn named_consoles(pool: &str, living: Vec<(String, usize)>) -> Vec<(String, usize)> {
+    if pool.is_empty() || pool == DEFAULT_POOL {
+        return living;
+    }
+    living.into_iter().map(|(name, number)| (format!("{pool}{OF_POOL}{name}"), number)).collect()
+}
+
+/// Those of that pool.
+pub(crate) fn consoles_of(pool: &str, all: &Elsewhere) -> Elsewhere {
+    let Elsewhere::These(all) = all else { return Elsewhere::All };
+    let is_default = pool.is_empty() || pool == DEFAULT_POOL;
+    let own = |(name, number): &(String, usize)| match name.split_once(OF_POOL) {
+        None => is_default.then(|| (name.clone(), *number)),
+        Some((of, name)) => (of == pool).then(|| (name.to_owned(), *number)),
+    };
+    Elsewhere::These(all.iter().filter_map(own).collect())
+}
+
 /// Console workers that are named in one message.
 const CONSOLES_NAMED_MAX: usize = 32;
 
@@ -73,6 +98,24 @@ mod tests {
     use super::*;
     use samovar_channel::{Heard, pair};
     use std::os::fd::AsFd;
+
+    #[test]
+    fn each_pool_has_its_own_console_workers() {
+        let living = |name: &str| vec![(name.to_owned(), 1)];
+        let all = [("default", "mail"), ("blog", "mail"), ("export", "csv")];
+        let all = all.map(|(pool, name)| named_consoles(pool, living(name))).concat();
+        let all = Elsewhere::These(all);
+        for (pool, expected) in [
+            ("default", living("mail")),
+            ("", living("mail")),
+            ("blog", living("mail")),
+            ("export", living("csv")),
+            ("new", vec![]),
+        ] {
+            assert_eq!(consoles_of(pool, &all), Elsewhere::These(expected), "{pool}");
+        }
+        assert_eq!(consoles_of("blog", &Elsewhere::All), Elsewhere::All);
+    }
 
     #[test]
     fn words_arrive_and_unknown_ones_are_left_alone() {

@@ -23,15 +23,21 @@ Examples:
   samovar profile                                    the last ten minutes, all routes
   samovar profile --route 'index.php /cart' --last 1h -o cart.svg
   samovar profile --against last-reload              which functions became dearer, per request?
+  samovar profile --pool export --against last-reload  of another pool than the default one
   samovar profile --against 24h-ago --on-cpu -o difference.svg
 
 Exit codes: 0 done, 1 there is nothing to be shown, 2 wrong flags.";
+
+/// What `--pool` means here: generations are counted by each pool for itself.
+pub(crate) const OF_POOL: &str =
+    "Of this pool; else of all, and where generations are compared of the default one";
 
 /// What the user asked for.
 #[derive(Debug)]
 pub(crate) struct ProfileOptions {
     /// The server's socket; `None`: discover it.
     pub(crate) control: Option<PathBuf>,
+    pub(super) pool: Option<String>,
     pub(super) route: Option<String>,
     pub(super) last: Duration,
     pub(super) generation: Option<u64>,
@@ -123,6 +129,7 @@ pub(crate) fn parse(matches: &ArgMatches, control: Option<PathBuf>) -> Result<Pr
     }
     Ok(ProfileOptions {
         control,
+        pool: matches.get_one("pool").cloned(),
         route: matches.get_one("route").cloned(),
         last: matches.get_one("last").copied().unwrap_or(LAST),
         generation: matches.get_one("generation").copied(),

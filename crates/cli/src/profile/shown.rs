@@ -1,6 +1,7 @@
 //! The server's answer, of the part of it that was asked for.
 
 use super::options::ProfileOptions;
+use crate::control::client;
 use anyhow::{Context, Result, anyhow};
 use samovar_spy::profile::svg::Measure;
 use samovar_spy::profile::{Part, Profile, packed};
@@ -19,7 +20,7 @@ pub(super) struct Side {
 /// What is to be shown.
 #[derive(Debug)]
 pub(super) struct Shown {
-    /// `all routes`, or the route's name.
+    /// `all routes`, or the route's name, and the pool if one was asked for.
     pub(super) what: String,
     pub(super) measure: Measure,
     pub(super) hertz: u32,
@@ -51,10 +52,14 @@ impl Shown {
             Part::OnCpu => ", on CPU",
             Part::Waiting => ", waiting",
         };
+        let of_pool = match client::printable(&answer.pool) {
+            none if none.is_empty() => none,
+            pool => format!(" of pool {pool}"),
+        };
         let before = answer.before.clone();
         let is_cut = answer.now.is_cut || before.as_ref().is_some_and(|side| side.is_cut);
         Ok(Shown {
-            what: format!("{}{part}", asked.route.as_deref().unwrap_or("all routes")),
+            what: format!("{}{of_pool}{part}", asked.route.as_deref().unwrap_or("all routes")),
             measure: if asked.part == Part::OnCpu { Measure::Cpu } else { Measure::Wall },
             hertz: answer.hertz,
             now: Side::of(answer.now.clone(), asked.part)?,

@@ -35,7 +35,8 @@ pub(crate) struct Parts {
     pub(crate) keeper: Option<Keeper>,
     pub(crate) insight: Option<Arc<Insight>>,
     /// Who hears of call graphs, and of what is loaded.
-    pub(crate) ears: Ears,
+    /// Of each pool, the default one first.
+    pub(crate) ears: Vec<Ears>,
     pub(crate) published: Publishing,
     /// Beside the default one.
     pub(crate) pools: Pools,

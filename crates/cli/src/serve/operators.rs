@@ -7,7 +7,7 @@ mod upstreams;
 
 use super::listen;
 use super::ways::{self, SlowLogFile, Ways};
-use crate::control::report::{StatusSources, process_cpu_ns, status};
+use crate::control::report::{Booted, StatusSources, process_cpu_ns, status};
 use crate::handover::predecessor::Predecessor;
 use crate::sampling::Sampling;
 use anyhow::{Context, Result, bail};
@@ -21,9 +21,9 @@ use samovar_insight::{
     Clock, HistoryOptions, Insight, Intake, Limits, Options, Turn, Witness, intake,
 };
 use samovar_profile::Profiles;
-use samovar_profile::calls::Calls;
+use samovar_profile::calls::Selected;
 use samovar_profile::loads::Explained;
-use samovar_wire::{ScalingStatus, SharedObject, SharedStatus, Status};
+use samovar_wire::{Application, ImageStatus, ScalingStatus, SharedObject, SharedStatus, Status};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
@@ -136,17 +136,22 @@ impl Host for Server {
         (sampling.status().hertz > 0).then(|| Arc::clone(&sampling.profiles))
     }
 
-    fn boot(&self) -> Option<Explained> {
-        let mut explained = self.sources.loads.latest()?;
+    fn boot(&self, pool: Option<&str>) -> Option<Explained> {
+        // A page asks for pools that there are.
+        let Booted { mut explained, question, .. } = self.sources.boot(pool).ok()??;
         if let Some(profiles) = self.profiles() {
-            let generation = self.sources.supervisor.report().generation;
-            explained.take_functions(&profiles.answer(explained.asks(generation)));
+            explained.take_functions(&profiles.answer(question));
         }
         Some(explained)
     }
 
-    fn calls(&self) -> Option<Arc<Calls>> {
-        self.sources.graphs.as_ref().map(|graphs| Arc::clone(&graphs.calls))
+    fn calls(
+        &self,
+        pool: Option<&str>,
+        day: Option<u64>,
+        route: Option<&str>,
+    ) -> Option<Result<Selected, String>> {
+        self.sources.graphs.as_ref().map(|graphs| graphs.select(pool, day, route))
     }
 
     fn status(&self) -> Status {
@@ -305,71 +310,106 @@ const OBJECT_METRICS: &[ObjectMetric] = &[
     }),
 ];
 
-fn shared_metrics(shared: &SharedStatus, page: &mut Exposition) {
-    page.family("samovar_shared_bytes", Kind::Gauge, "Memory that workers share, in use.");
-    page.sample(&[], count(shared.bytes));
-    page.family("samovar_shared_bytes_max", Kind::Gauge, "Memory that workers can share.");
-    page.sample(&[], count(shared.bytes_max));
-    page.family("samovar_shared_refused", Kind::Counter, "Shared objects that had no room.");
-    page.sample(&[], count(shared.refused_total));
-    for (name, kind, help, value) in [
-        (
-            "samovar_published_bytes",
-            Kind::Gauge,
-            "Memory of published values.",
-            shared.published_bytes,
-        ),
-        (
-            "samovar_published_bytes_max",
-            Kind::Gauge,
-            "Memory that published values can have.",
-            shared.published_bytes_max,
-        ),
-        (
-            "samovar_published_replaced_bytes",
-            Kind::Gauge,
-            "Memory of published values that were replaced and are still read.",
-            shared.published_replaced_bytes,
-        ),
-        (
-            "samovar_published_changes",
-            Kind::Counter,
-            "Values published, replaced or taken away.",
-            shared.published_changes_total,
-        ),
-        (
-            "samovar_published_refused",
-            Kind::Counter,
-            "Values that could not be published.",
-            shared.published_refused_total,
-        ),
-    ] {
-        page.family(name, kind, help);
-        page.sample(&[], count(value));
+/// The default pool's figures have no label of their pool, whether there are others or not.
+fn of_pool<'a>(at: usize, pool: &'a str, rest: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    let named = (at > 0).then_some(("pool", pool));
+    named.into_iter().chain(rest.iter().copied()).collect()
+}
+
+type MemoryMetric = (&'static str, Kind, &'static str, fn(&SharedStatus) -> u64);
+
+const MEMORY_METRICS: &[MemoryMetric] = &[
+    ("samovar_shared_bytes", Kind::Gauge, "Memory that workers share, in use.", |s| s.bytes),
+    ("samovar_shared_bytes_max", Kind::Gauge, "Memory that workers can share.", |s| s.bytes_max),
+    ("samovar_shared_refused", Kind::Counter, "Shared objects that had no room.", |s| {
+        s.refused_total
+    }),
+    ("samovar_published_bytes", Kind::Gauge, "Memory of published values.", |s| s.published_bytes),
+    ("samovar_published_bytes_max", Kind::Gauge, "Memory that published values can have.", |s| {
+        s.published_bytes_max
+    }),
+    (
+        "samovar_published_replaced_bytes",
+        Kind::Gauge,
+        "Memory of published values that were replaced and are still read.",
+        |s| s.published_replaced_bytes,
+    ),
+    (
+        "samovar_published_changes",
+        Kind::Counter,
+        "Values published, replaced or taken away.",
+        |s| s.published_changes_total,
+    ),
+    ("samovar_published_refused", Kind::Counter, "Values that could not be published.", |s| {
+        s.published_refused_total
+    }),
+];
+
+fn shared_metrics(all: &[Application<'_>], page: &mut Exposition) {
+    for (name, kind, help, value) in MEMORY_METRICS {
+        page.family(name, *kind, help);
+        for (at, of) in all.iter().enumerate() {
+            page.sample(&of_pool(at, of.pool, &[]), count(value(of.shared)));
+        }
     }
     for (name, kind, help, value) in OBJECT_METRICS {
         page.family(name, *kind, help);
-        for object in &shared.objects {
-            if let Some(value) = value(object) {
-                page.sample(&[("kind", &object.kind), ("name", &object.name)], count(value));
+        for (at, of) in all.iter().enumerate() {
+            for object in &of.shared.objects {
+                if let Some(value) = value(object) {
+                    let labels = [("kind", &*object.kind), ("name", &*object.name)];
+                    page.sample(&of_pool(at, of.pool, &labels), count(value));
+                }
             }
         }
     }
 }
 
 /// A word of the reasons is 1, as a state set has it: the reason why there are not more workers.
-fn scaling_metrics(scaling: &[ScalingStatus], page: &mut Exposition) {
-    page.family("samovar_workers_max", Kind::Gauge, "Most workers that there may be.");
-    for one in scaling {
-        page.sample(&[("kind", &one.kind)], count(one.max));
+fn scaling_metrics(all: &[Application<'_>], page: &mut Exposition) {
+    let mut family = |name, help: &str, show: &dyn Fn(&mut Exposition, &[_], &ScalingStatus)| {
+        page.family(name, Kind::Gauge, help);
+        for (at, of) in all.iter().enumerate() {
+            for one in of.scaling {
+                show(page, &of_pool(at, of.pool, &[("kind", &one.kind)]), one);
+            }
+        }
+    };
+    family("samovar_workers_max", "Most workers that there may be.", &|page, labels, one| {
+        page.sample(labels, count(one.max));
+    });
+    family("samovar_workers_wanted", "Workers that there are to be.", &|page, labels, one| {
+        page.sample(labels, count(one.workers));
+    });
+    family("samovar_workers_why", "Why there are not more, or fewer.", &|page, labels, one| {
+        page.sample(&[labels, &[("reason", &*one.reason)]].concat(), 1.0);
+    });
+}
+
+type ImageMetric = (&'static str, Kind, &'static str, fn(&ImageStatus) -> u64);
+
+const IMAGE_METRICS: &[ImageMetric] = &[
+    ("samovar_image_bytes", Kind::Gauge, "The booted application's image.", |image| image.bytes),
+    ("samovar_image_findings", Kind::Gauge, "What the boot has left open.", |image| {
+        image.findings.len() as u64
+    }),
+    ("samovar_worker_reforks", Kind::Counter, "Workers that left by themselves.", |image| {
+        image.refork_total
+    }),
+];
+
+/// Nothing where no application is booted ahead.
+fn image_metrics(all: &[Application<'_>], page: &mut Exposition) {
+    if all.iter().all(|of| of.image.is_none()) {
+        return;
     }
-    page.family("samovar_workers_wanted", Kind::Gauge, "Workers that there are to be.");
-    for one in scaling {
-        page.sample(&[("kind", &one.kind)], count(one.workers));
-    }
-    page.family("samovar_workers_why", Kind::Gauge, "Why there are not more, or fewer.");
-    for one in scaling {
-        page.sample(&[("kind", &one.kind), ("reason", &one.reason)], 1.0);
+    for (name, kind, help, value) in IMAGE_METRICS {
+        page.family(name, *kind, help);
+        for (at, of) in all.iter().enumerate() {
+            if let Some(image) = of.image {
+                page.sample(&of_pool(at, of.pool, &[]), count(value(image)));
+            }
+        }
     }
 }
 
@@ -407,17 +447,11 @@ fn metrics(status: &Status, page: &mut Exposition) {
     }
     page.family("samovar_workers_memory_bytes", Kind::Gauge, "Resident memory of all workers.");
     page.sample(&[], count(status.workers.iter().map(|worker| worker.rss_bytes).sum()));
-    scaling_metrics(&status.scaling, page);
+    let all = status.applications();
+    scaling_metrics(&all, page);
     certificates::metrics(&status.certificates, page);
     upstreams::metrics(&status.upstreams, page);
-    shared_metrics(&status.shared, page);
+    shared_metrics(&all, page);
     pools::metrics(&status.pools, page);
-    if let Some(image) = &status.image {
-        page.family("samovar_image_bytes", Kind::Gauge, "The booted application's image.");
-        page.sample(&[], count(image.bytes));
-        page.family("samovar_image_findings", Kind::Gauge, "What the boot has left open.");
-        page.sample(&[], count(image.findings.len() as u64));
-        page.family("samovar_worker_reforks", Kind::Counter, "Workers that left by themselves.");
-        page.sample(&[], count(image.refork_total));
-    }
+    image_metrics(&all, page);
 }

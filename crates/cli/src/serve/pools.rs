@@ -17,6 +17,7 @@ use std::path::PathBuf;
 /// A pool without its part of the front.
 pub(super) struct Prepared {
     ring: Ring,
+    shared: Shared,
     published: Publishing,
     supervisor: Handle,
 }
@@ -80,11 +81,11 @@ pub(super) fn prepare(
         let files = publish::read(&pool.settings)?;
         let published = Publishing::new(shared.clone(), publish::limits(&pool.settings))
             .context("cannot create the memory of published values")?;
-        let memory = (shared, published.clone());
+        let memory = (shared.clone(), published.clone());
         let supervisor = running.add(&pool.name, ring.clone(), memory)?;
         publish::publish(published.publisher(), &files).context("cannot publish a file")?;
         published.start().context("cannot start the thread that publishes")?;
-        Ok(Prepared { ring, published, supervisor })
+        Ok(Prepared { ring, shared, published, supervisor })
     };
     let mut prepare = prepare;
     settings.pools.iter().map(|pool| prepare(pool).with_context(|| about(&pool.name))).collect()
@@ -97,11 +98,11 @@ pub(super) fn add(
     front: &mut Front,
 ) -> Result<Pools> {
     let add = |(pool, prepared): (&samovar_config::Pool, Prepared)| -> Result<Pool> {
-        let Prepared { ring, published, supervisor } = prepared;
+        let Prepared { ring, shared, published, supervisor } = prepared;
         let (name, link) = (pool.name.clone(), link::link_to(supervisor.clone()));
         let own = front_settings(&pool.settings);
         let front = front.add_pool(&name, ring, own, link).with_context(|| about(&name))?;
-        Ok(Pool { name, front, supervisor, published })
+        Ok(Pool { name, front, supervisor, shared, published })
     };
     let pools = settings.pools.iter().zip(prepared).map(add).collect::<Result<Vec<_>>>()?;
     Ok(Pools(pools.into()))
@@ -113,19 +114,13 @@ pub(super) fn told(
     (program, of_others): (PathBuf, Vec<PathBuf>),
     open_files: Rlimit,
     environment: &[(String, Option<String>)],
-    ears: &Ears,
+    ears: &[Ears],
 ) -> Vec<samovar_supervisor::Settings> {
-    let default = std::iter::once((DEFAULT_POOL, settings));
-    let others = settings.pools.iter().map(|pool| (pool.name.as_str(), &pool.settings));
-    let of = |((name, own), program): ((&str, &Settings), PathBuf)| {
+    let of = |(((name, own), program), ears): (((&str, &Settings), PathBuf), &Ears)| {
         let environment = environment.to_vec();
         let told = supervisor_settings(own, program, open_files, environment, ears.clone());
-        match name {
-            DEFAULT_POOL if settings.pools.is_empty() => told,
-            DEFAULT_POOL => told.of_pool(name),
-            _ => told.of_other_pool(name),
-        }
+        if settings.pools.is_empty() { told } else { told.of_pool(name) }
     };
     let programs = std::iter::once(program).chain(of_others);
-    default.chain(others).zip(programs).map(of).collect()
+    crate::pools::settings(settings).zip(programs).zip(ears).map(of).collect()
 }

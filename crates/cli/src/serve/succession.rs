@@ -5,6 +5,7 @@ use crate::control::report::StatusSources;
 use crate::control::server::{Server, UpgradeDone};
 use crate::control::socket::Socket;
 use crate::handover::predecessor::{Entry, Predecessor};
+use crate::handover::words;
 use crate::logging::Logs;
 use crate::pools::Pools;
 use crate::reload::Reloader;
@@ -116,7 +117,10 @@ impl Entry for TakingOver {
     }
 
     fn consoles(&self, elsewhere: Elsewhere) {
-        self.entrances.supervisor.send(Command::Consoles(elsewhere));
+        for (pool, supervisor) in self.entrances.pools.with_default(&self.entrances.supervisor) {
+            let own = words::consoles_of(&pool, &elsewhere);
+            supervisor.send(Command::Consoles(own));
+        }
     }
 
     fn abandoned(&self) {
@@ -174,8 +178,13 @@ impl Serving for Leaving {
     }
 
     fn consoles(&self) -> Option<Vec<(String, usize)>> {
-        let report = self.entrances.supervisor.report();
-        report.is_ending.then_some(report.living_consoles)
+        let pools = self.entrances.pools.with_default(&self.entrances.supervisor);
+        let of = |(pool, supervisor): &(String, Handle)| {
+            let report = supervisor.report();
+            report.is_ending.then(|| words::named_consoles(pool, report.living_consoles))
+        };
+        let all: Option<Vec<_>> = pools.iter().map(of).collect();
+        all.map(|all| all.concat())
     }
 }
 

@@ -56,6 +56,9 @@ pub(super) struct RouteRow {
 /// One worker.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct WorkerRow {
+    /// Whose it is; empty where there is one pool.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) pool: String,
     pub(super) pid: i32,
     pub(super) state: String,
     pub(super) model: String,
@@ -186,6 +189,7 @@ fn workers(between: Between, then: &Sample, now: &Sample) -> Vec<WorkerRow> {
         let was = before.get(&w.pid);
         let cpu = w.cpu_seconds - was.map_or(0.0, |was| was.cpu_seconds);
         WorkerRow {
+            pool: w.pool.clone(),
             pid: w.pid,
             state: w.state.clone(),
             model: w.model.clone(),

@@ -124,8 +124,12 @@ fn routes(rows: &Rows) -> Vec<Vec<Cell>> {
 
 fn workers(rows: &Rows) -> Vec<Vec<Cell>> {
     let line = |w: &super::rows::WorkerRow| {
+        let state = match &*w.pool {
+            "" => w.state.clone(),
+            pool => format!("{} in pool {pool}", w.state),
+        };
         vec![
-            text(&w.state),
+            Cell::Text(state),
             Cell::Number(w.pid.into(), 0),
             text(&w.model),
             Cell::Number(w.requests_per_second, 1),
@@ -187,5 +191,10 @@ mod tests {
             assert!(lines.iter().all(|line| line.len() == kind.columns().len()), "{kind:?}");
         }
         assert_eq!(lines(&rows(), Kind::Waits, 0, false)[0][0].show(), "sleep");
+        let (pool, state) = ("api".to_owned(), "busy".to_owned());
+        let workers = vec![WorkerRow { pool, state, ..WorkerRow::default() }];
+        let of_pool = Rows { workers, ..Rows::default() };
+        let shown = lines(&of_pool, Kind::Workers, 0, false)[0][0].show();
+        assert_eq!(shown, "busy in pool api");
     }
 }

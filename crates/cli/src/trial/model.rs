@@ -2,7 +2,7 @@
 
 use super::server::Server;
 use anyhow::Result;
-use samovar_wire::ImageStatus;
+use samovar_wire::{ImageStatus, Status};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ impl Model {
         let begun = Instant::now();
         loop {
             let status = server.status()?;
-            let refused = status.image.is_some_and(|image| image.mode == "script");
+            let refused = refused(&status).is_some();
             let model = Model::now(server)?;
             if refused || matches!(model, Model::Booted(_)) || begun.elapsed() > BOOT_LIMIT {
                 return Ok(model);
@@ -39,8 +39,8 @@ impl Model {
         if let Some(worker) = status.workers.iter().find(|worker| worker.model != "script") {
             return Ok(Model::Booted(worker.model.clone()));
         }
-        if let Some(image) = status.image.filter(|image| image.mode == "script") {
-            return Ok(Model::Scripts(refusal(&image)));
+        if let Some(image) = refused(&status) {
+            return Ok(Model::Scripts(refusal(image)));
         }
         let hint =
             "hint: --checkpoint-after FILE places a checkpoint; see docs/guide/checkpoint-model.md";
@@ -48,6 +48,12 @@ impl Model {
             "no URL has come to a checkpoint or to Samovar\\serve(), so that each runs as a script\n{hint}"
         )))
     }
+}
+
+/// The image of an application, of any pool, that cannot have its checkpoint.
+fn refused(status: &Status) -> Option<&ImageStatus> {
+    let images = status.applications().into_iter().filter_map(|of| of.image);
+    images.into_iter().find(|image| image.mode == "script")
 }
 
 fn refusal(image: &ImageStatus) -> String {

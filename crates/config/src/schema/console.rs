@@ -1,4 +1,4 @@
-//! `[[console]]`: console commands that run beside HTTP, such as a framework's message consumers.
+//! `[[console]]`, and `[[pool.console]]` of a pool: console commands that run beside HTTP, such as a framework's message consumers.
 //!
 //! They are tables of the file alone: a flag or a variable has no room for several of them.
 
@@ -8,11 +8,13 @@ use std::time::Duration;
 
 /// The key of the tables.
 pub(crate) const KEY: &str = "console";
+/// What the tables are called that stand in a pool.
+pub(crate) const KEY_OF_POOL: &str = "pool.console";
 
 /// What it was before: `workers` are processes for HTTP.
 pub(crate) const FORMER_KEY: &str = "worker";
 
-/// Most tables in a file.
+/// Most tables of a pool.
 pub(crate) const TABLES_MAX: usize = 32;
 /// How many processes one table may ask for.
 pub(crate) const COUNT: RangeInclusive<i64> = 1..=64;
@@ -30,13 +32,13 @@ pub(crate) const SCRIPTS: [&str; 2] = ["bin/console", "artisan"];
 /// One `[[console]]`: the same command in `count` processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsoleCommand {
-    /// For log lines and `samovar status`; unique.
+    /// For log lines and `samovar status`; unique in its pool.
     pub name: String,
     /// The PHP file that is run: absolute, exists.
     pub script: PathBuf,
     /// What the script is given as `$argv`, without its own name.
     pub arguments: Vec<String>,
-    /// Working directory: the folder of the settings' file.
+    /// Working directory: the folder of the settings' file; of a pool with a root of its own, the one above that.
     pub folder: PathBuf,
     /// Processes that run it at the same time.
     pub count: usize,

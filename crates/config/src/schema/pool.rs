@@ -14,7 +14,7 @@ pub(crate) const KEY: &str = "pool";
 /// What the pool is called that all requests go to which no table takes.
 pub const DEFAULT_POOL: &str = "default";
 
-/// Most tables in a file. Each has some eight descriptors of the server, and the numbers that templates inherit stay below the 512 that
+/// Most tables in a file. Each has some ten low descriptors of the server, and the numbers that templates inherit stay below the 512 that
 /// an image can put back (`FILLED_MAX` of the worker's `csrc/outside/put_back.c`).
 pub(crate) const TABLES_MAX: usize = 31;
 pub(crate) const NAME_BYTES_MAX: usize = 32;
@@ -41,7 +41,7 @@ pub(crate) const FIELDS: [Field; 3] = [
 ];
 
 /// The settings that a pool may have for itself.
-pub(crate) const OWN: [&str; 63] = [
+pub(crate) const OWN: [&str; 65] = [
     "root",
     "reload_probe",
     "server_name",
@@ -105,6 +105,8 @@ pub(crate) const OWN: [&str; 63] = [
     "shared.published_names_max",
     "shared.publish",
     "early_hints",
+    "profile.trace",
+    "profile.trace_workers",
 ];
 
 /// What is said of the application: a pool with a root of its own has another one.
@@ -121,7 +123,7 @@ pub(crate) const OF_APPLICATION: [&str; 9] = [
 ];
 
 impl Settings {
-    /// These, with what a pool may have for itself out of `own`.
+    /// These, with what a pool may have for itself out of `own`, its console workers included.
     #[must_use]
     pub fn with_own(&self, own: &Settings) -> Settings {
         let mut all = self.clone();
@@ -129,6 +131,7 @@ impl Settings {
             let is_known = all.take_own(key, own);
             debug_assert!(is_known, "`{key}` is a field");
         }
+        all.consoles.clone_from(&own.consoles);
         all
     }
 
@@ -143,6 +146,8 @@ impl Settings {
             Some(("limits", field)) => self.limits.take(field, &own.limits),
             Some(("timeouts", field)) => self.timeouts.take(field, &own.timeouts),
             Some(("sandbox", field)) => self.sandbox.take(field, &own.sandbox),
+            Some(("profile", "trace")) => self.profile.take("trace_ppm", &own.profile),
+            Some(("profile", field)) => self.profile.take(field, &own.profile),
             Some(("shared", field)) => self.shared.take(field, &own.shared),
             Some(_) => false,
         }

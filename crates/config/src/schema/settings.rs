@@ -227,7 +227,7 @@ pub struct Pool {
     pub paths: Vec<String>,
     /// Likewise for hosts: lower case, without port.
     pub hosts: Vec<String>,
-    /// By which its requests are answered. It has no pools and no console workers.
+    /// By which its requests are answered. It has no pools.
     pub settings: Settings,
 }
 

@@ -1,4 +1,4 @@
-//! The tables `[[console]]` of the file → console commands. What may stand in them: `schema/console.rs`.
+//! The tables `[[console]]` of the file, and those of a pool (`[[pool.console]]`), → console commands. What may stand in them: `schema/console.rs`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,6 +16,8 @@ use crate::sources::tables::{Reader, SettingsFile};
 /// A table as it was typed; the script is looked for when the root is known.
 #[derive(Clone, Debug)]
 pub(crate) struct TypedConsole {
+    /// What the table is called.
+    table: &'static str,
     line: usize,
     file: PathBuf,
     base: PathBuf,
@@ -23,17 +25,18 @@ pub(crate) struct TypedConsole {
     console: ConsoleCommand,
 }
 
-/// The key is something else than tables.
-pub(crate) fn no_tables(file: &SettingsFile<'_>, line: usize) -> Problem {
+/// The key is something else than tables. `name`: what these would be called.
+pub(crate) fn no_tables(file: &SettingsFile<'_>, line: usize, name: &str) -> Problem {
     let hint = format!(
-        "each command begins with a line `[[{KEY}]]`; processes for HTTP are `workers = 4`"
+        "each command begins with a line `[[{name}]]`; processes for HTTP are `workers = 4`"
     );
     file.problem(line, &format!("`{KEY}` is not allowed so"), hint)
 }
 
-/// Reads all tables; what cannot be read becomes a problem.
+/// Reads all tables of that name; what cannot be read becomes a problem.
 pub(crate) fn read(
     file: &SettingsFile<'_>,
+    name: &'static str,
     tables: &ArrayOfTables,
     problems: &mut Vec<Problem>,
 ) -> Vec<TypedConsole> {
@@ -41,18 +44,17 @@ pub(crate) fn read(
     for (number, table) in tables.iter().enumerate() {
         let line = table.span().map_or(1, |span| (file.line_of)(span.start));
         if number == TABLES_MAX {
-            let what = format!("more than {TABLES_MAX} `[[{KEY}]]`");
+            let what = format!("more than {TABLES_MAX} `[[{name}]]`");
             problems.push(file.problem(line, &what, "raise `count` instead of repeating a table"));
             break;
         }
-        let Some(console) =
-            Reader { file, name: KEY, fields: &FIELDS, line, problems }.console(table)
+        let Some(console) = Reader { file, name, fields: &FIELDS, line, problems }.console(table)
         else {
             continue;
         };
         if let Some(other) = read.iter().find(|c| c.console.name == console.console.name) {
             let what = format!(
-                "`[[{KEY}]]` is called `{}`, as the one of line {}",
+                "`[[{name}]]` is called `{}`, as the one of line {}",
                 console.console.name, other.line
             );
             problems.push(file.problem(line, &what, "give it a `name` of its own"));
@@ -92,13 +94,14 @@ impl Reader<'_, '_> {
             return None;
         }
         if console.arguments.is_empty() && script.is_none() {
-            let what = format!("`[[{KEY}]]` has no `command`");
+            let what = format!("`[[{}]]` has no `command`", self.name);
             let hint = "such as `command = \"messenger:consume async\"`";
             self.problems.push(self.file.problem(self.line, &what, hint));
             return None;
         }
         console.name = own_name.unwrap_or_else(|| derived_name(&console, script.as_deref()));
         Some(TypedConsole {
+            table: self.name,
             line: self.line,
             file: self.file.path.to_owned(),
             base: self.file.base.to_owned(),
@@ -184,13 +187,22 @@ fn derived_name(console: &ConsoleCommand, script: Option<&str>) -> String {
     if short.is_empty() { KEY.to_owned() } else { short }
 }
 
-/// Finds the scripts, now that the root is known.
-pub(crate) fn resolve(typed: &[TypedConsole], settings: &mut Settings) -> Vec<Problem> {
+/// Finds the scripts, now that the root is known. `is_elsewhere`: it is that of another application than the file lies beside, so
+/// what lies beside the file is not its own.
+pub(crate) fn resolve(
+    typed: &[TypedConsole],
+    settings: &mut Settings,
+    is_elsewhere: bool,
+) -> Vec<Problem> {
     let mut problems = Vec::new();
     for typed in typed {
-        match find_script(typed, &settings.root) {
+        match find_script(typed, &settings.root, is_elsewhere) {
             Some(script) => {
-                settings.consoles.push(ConsoleCommand { script, ..typed.console.clone() });
+                let mut console = ConsoleCommand { script, ..typed.console.clone() };
+                if is_elsewhere {
+                    above(&settings.root).clone_into(&mut console.folder);
+                }
+                settings.consoles.push(console);
             }
             None => problems.push(no_script(typed)),
         }
@@ -198,12 +210,16 @@ pub(crate) fn resolve(typed: &[TypedConsole], settings: &mut Settings) -> Vec<Pr
     problems
 }
 
-fn find_script(typed: &TypedConsole, root: &Path) -> Option<PathBuf> {
-    let above = root.parent().unwrap_or(root);
+fn above(root: &Path) -> &Path {
+    root.parent().unwrap_or(root)
+}
+
+fn find_script(typed: &TypedConsole, root: &Path, is_elsewhere: bool) -> Option<PathBuf> {
     let candidates: Vec<PathBuf> = match &typed.script {
         Some(script) => vec![typed.base.join(script)],
-        None => [typed.base.as_path(), above, root]
+        None => [typed.base.as_path(), above(root), root]
             .iter()
+            .skip(usize::from(is_elsewhere))
             .flat_map(|folder| SCRIPTS.map(|console| folder.join(console)))
             .collect(),
     };
@@ -211,11 +227,11 @@ fn find_script(typed: &TypedConsole, root: &Path) -> Option<PathBuf> {
 }
 
 fn no_script(typed: &TypedConsole) -> Problem {
-    let TypedConsole { line, file, script, .. } = typed;
+    let TypedConsole { table, line, file, script, .. } = typed;
     let what = match script {
         Some(script) => format!("`script = \"{script}\"` names no file"),
         None => format!(
-            "`[[{KEY}]]` finds no console: neither {} is there",
+            "`[[{table}]]` finds no console: neither {} is there",
             SCRIPTS.map(|console| format!("`{console}`")).join(" nor ")
         ),
     };

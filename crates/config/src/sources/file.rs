@@ -100,11 +100,12 @@ impl Reader<'_> {
     fn consoles(&mut self, line: usize, item: &Item) {
         let line_of = |offset| line_of(self.text, offset);
         let file = SettingsFile { path: self.file, base: self.base, line_of: &line_of };
+        let name = if self.is_pools { console::KEY_OF_POOL } else { console::KEY };
         match item.as_array_of_tables() {
             Some(tables) => {
-                self.contents.consoles = consoles::read(&file, tables, self.problems);
+                self.contents.consoles = consoles::read(&file, name, tables, self.problems);
             }
-            None => self.problems.push(consoles::no_tables(&file, line)),
+            None => self.problems.push(consoles::no_tables(&file, line, name)),
         }
     }
 
@@ -144,10 +145,11 @@ impl Reader<'_> {
                 let line = inner.line(table.key(key), item);
                 inner.entry(key, line, item);
             }
-            let typed = inner.contents.typed;
+            let Contents { typed, consoles, .. } = inner.contents;
             if let Some((name, paths, hosts)) = about {
                 let file = self.file.to_owned();
-                self.contents.pools.push(TypedPool { file, line, name, paths, hosts, typed });
+                let pool = TypedPool { file, line, name, paths, hosts, typed, consoles };
+                self.contents.pools.push(pool);
             }
         }
     }

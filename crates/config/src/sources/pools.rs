@@ -13,10 +13,10 @@ use crate::schema::settings::{Pool, Settings};
 use crate::schema::sheet::Blank;
 use crate::schema::table::SETTINGS;
 use crate::schema::{console, location, names};
-use crate::sources::lay;
 use crate::sources::locations::{notation, patterns};
 use crate::sources::tables::{Reader, SettingsFile};
 use crate::sources::typed::Typed;
+use crate::sources::{consoles, lay};
 pub(crate) use table::TypedPool;
 
 /// The key is something else than tables.
@@ -35,7 +35,7 @@ pub(crate) fn refusal(file: &SettingsFile<'_>, line: usize, key: &str) -> Option
     let is_table = key == KEY;
     let is_group = names::groups().any(|group| group == key);
     let setting = SETTINGS.iter().find(|setting| setting.key == key);
-    if OWN.contains(&key) || (is_group && setting.is_none()) {
+    if OWN.contains(&key) || key == console::KEY || (is_group && setting.is_none()) {
         return None;
     }
     let what = format!("`{key}` cannot stand in a `[[{KEY}]]`");
@@ -49,11 +49,6 @@ pub(crate) fn refusal(file: &SettingsFile<'_>, line: usize, key: &str) -> Option
             line,
             &format!("{what}: which files are shown is the same in all pools"),
             format!("write it outside of the tables `[[{KEY}]]`"),
-        ),
-        (console::KEY, _) => file.problem(
-            line,
-            &format!("{what}: console workers are the default pool's"),
-            format!("write `[[{key}]]`, with `script` where it is another application's"),
         ),
         (location::KEY, _) => file.problem(
             line,
@@ -177,9 +172,10 @@ fn lay_over(
         found.retain(|problem| !problems[..before].contains(problem));
         problems.extend(found);
     }
-    // Who looks at workers, and takes down call graphs, looks at the default pool.
-    settings.profile.trace_ppm = 0;
-    settings.profile.trace_key = None;
+    // Without a root they would not be found, and that has been said.
+    if problems.len() == before {
+        problems.extend(consoles::resolve(&pool.consoles, &mut settings, has_root));
+    }
     settings
 }
 

@@ -1,11 +1,12 @@
 //! `[[pool]]`: what a pool takes over, what it has for itself, and what is refused.
 
 use super::{Folder, check_problem, problems, sources};
-use crate::pools_need_restart;
 use crate::schema::pool::{OF_APPLICATION, OWN};
 use crate::schema::setting::{Kind, OnReload, Setting};
 use crate::schema::settings::{Pool, Settings};
 use crate::schema::table::SETTINGS;
+use crate::{ConsoleCommand, pools_need_restart};
+use std::path::Path;
 use std::time::Duration;
 
 /// With a folder `shop` and a folder `api`.
@@ -167,6 +168,42 @@ fn a_pools_own_word_is_the_last() {
     let pool = pool(file, &["--workers", "9", "SAMOVAR_PRIORITY_PATHS=/c"]);
     assert_eq!(pool.settings.workers.max, 2);
     assert_eq!(pool.settings.limits.priority_paths, ["/b"]);
+}
+
+#[test]
+fn console_workers_of_a_pool_are_its_own() {
+    let console = |name: &str| format!("[[pool.console]]\ncommand = '{name}'\n");
+    let file = format!(
+        "root = 'shop'\n[[console]]\ncommand = 'mail'\n\
+         [[pool]]\nname = 'api'\nmatch = '/api/*'\nroot = 'app/public'\n{}{}\
+         [[pool]]\nname = 'export'\nmatch = '/export/*'\n{}",
+        console("mail"),
+        console("post"),
+        console("csv")
+    );
+    let folder = folder(&file)
+        .with("bin/console", "")
+        .with("app/artisan", "")
+        .with("app/public/index.php", "");
+    let settings = sources(&folder, &[]).resolve().unwrap();
+    let of = |settings: &Settings| -> Vec<(String, String, String)> {
+        let inside = |path: &Path| path.strip_prefix(folder.path()).unwrap().display().to_string();
+        let told = |c: &ConsoleCommand| (c.name.clone(), inside(&c.script), inside(&c.folder));
+        settings.consoles.iter().map(told).collect()
+    };
+    let is = |name: &str, script: &str, folder: &str| {
+        (name.to_owned(), script.to_owned(), folder.to_owned())
+    };
+    assert_eq!(of(&settings), [is("mail", "bin/console", "")]);
+    // Another application than that beside the file: its console, in its folder.
+    let api = [is("mail", "app/artisan", "app"), is("post", "app/artisan", "app")];
+    assert_eq!(of(&settings.pools[0].settings), api);
+    assert_eq!(of(&settings.pools[1].settings), [is("csv", "bin/console", "")]);
+    // A reload of one pool brings its own.
+    assert_eq!(of(&settings.with_own(&settings.pools[0].settings)), api);
+    std::fs::remove_file(folder.path().join("app/artisan")).unwrap();
+    let problems = sources(&folder, &[]).resolve().unwrap_err().to_string();
+    assert!(problems.contains("`[[pool.console]]` finds no console"), "{problems}");
 }
 
 #[test]

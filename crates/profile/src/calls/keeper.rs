@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// Longest graph of one request: what a worker writes at most.
 const GRAPH_BYTES_MAX: u64 = 8 << 20;
-/// Routes of a day that are told apart.
+/// Routes of a pool's day that are told apart.
 const ROUTES_MAX: usize = 200;
 /// Where the others are.
 const OTHER_ROUTES: &str = "(other routes)";
@@ -37,8 +37,8 @@ const FINISH_LOOK: Duration = Duration::from_millis(2);
 
 /// Where graphs come from and are kept.
 pub struct CallsOptions {
-    /// Where workers send them.
-    pub graphs: GraphEnd,
+    /// Where the workers of each pool send them. The default pool's are kept under an empty name.
+    pub graphs: Vec<(String, GraphEnd)>,
     /// The file; `None`: in memory.
     pub path: Option<PathBuf>,
     /// Bytes at most.
@@ -61,6 +61,8 @@ pub struct CallsReport {
 /// What somebody wants to see.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selected {
+    /// Whose they are; empty: the default pool's.
+    pub pool: String,
     /// Days that there is something of, the latest first; days since 1970.
     pub days: Vec<u64>,
     /// The day that is shown.
@@ -78,10 +80,41 @@ pub struct Selected {
 #[derive(Debug)]
 struct State {
     store: Store,
-    /// Of today, by route; and whether there is something new in it.
-    today: HashMap<String, (Graph, bool)>,
+    /// Of each pool.
+    pools: Vec<Today>,
     day: u64,
     report: CallsReport,
+}
+
+/// A pool's day.
+#[derive(Debug)]
+struct Today {
+    pool: String,
+    /// By route; and whether there is something new in it.
+    routes: HashMap<String, (Graph, bool)>,
+}
+
+impl Today {
+    fn of(pool: String) -> Today {
+        Today { pool, routes: HashMap::new() }
+    }
+
+    fn add(&mut self, trace: &Trace, store: &Store, day: u64) {
+        let mut name = String::new();
+        let named = Some(&*trace.route).filter(|route| !route.is_empty());
+        let route = named.unwrap_or_else(|| route_by_path(&trace.script, &trace.path, &mut name));
+        let is_known = self.routes.contains_key(route);
+        let route = if is_known || self.routes.len() < ROUTES_MAX { route } else { OTHER_ROUTES };
+        if !self.routes.contains_key(route) {
+            // What an earlier run of the server has kept of this day goes on.
+            let kept = store.get(&self.pool, day, route).ok().flatten().unwrap_or_default();
+            self.routes.insert(route.to_owned(), (kept, false));
+        }
+        if let Some((graph, is_new)) = self.routes.get_mut(route) {
+            graph.add(trace);
+            *is_new = true;
+        }
+    }
 }
 
 /// What requests have called.
@@ -98,64 +131,59 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl State {
-    fn add(&mut self, trace: &Trace, now: u64) -> rusqlite::Result<()> {
+    /// `at`: the pool's place among the others.
+    fn add(&mut self, at: usize, trace: &Trace, now: u64) -> rusqlite::Result<()> {
         let mut kept = Ok(());
         if self.day != now / DAY_S {
             kept = self.keep();
-            self.today.clear();
+            self.pools.iter_mut().for_each(|today| today.routes.clear());
             self.day = now / DAY_S;
         }
-        let mut name = String::new();
-        let named = Some(&*trace.route).filter(|route| !route.is_empty());
-        let route = named.unwrap_or_else(|| route_by_path(&trace.script, &trace.path, &mut name));
-        let is_known = self.today.contains_key(route);
-        let route = if is_known || self.today.len() < ROUTES_MAX { route } else { OTHER_ROUTES };
-        if !self.today.contains_key(route) {
-            // What an earlier run of the server has kept of this day goes on.
-            let kept = self.store.get(self.day, route).ok().flatten().unwrap_or_default();
-            self.today.insert(route.to_owned(), (kept, false));
-        }
-        if let Some((graph, is_new)) = self.today.get_mut(route) {
-            graph.add(trace);
-            *is_new = true;
-        }
+        self.pools[at].add(trace, &self.store, self.day);
         self.report.graphs += 1;
         kept
     }
 
     /// What was added up in memory joins what the file has of this day.
     fn move_into(&mut self, store: Store) {
-        for (route, (graph, is_new)) in &mut self.today {
-            let mut sum = store.get(self.day, route).ok().flatten().unwrap_or_default();
-            sum.merge(graph);
-            (*graph, *is_new) = (sum, true);
+        for Today { pool, routes } in &mut self.pools {
+            for (route, (graph, is_new)) in routes {
+                let mut sum = store.get(pool, self.day, route).ok().flatten().unwrap_or_default();
+                sum.merge(graph);
+                (*graph, *is_new) = (sum, true);
+            }
         }
         self.store = store;
     }
 
     fn keep(&mut self) -> rusqlite::Result<()> {
-        for (route, (graph, is_new)) in &mut self.today {
-            if *is_new {
-                self.store.put(self.day, route, graph)?;
+        for Today { pool, routes } in &mut self.pools {
+            for (route, (graph, is_new)) in routes.iter_mut().filter(|(_, (_, is_new))| *is_new) {
+                self.store.put(pool, self.day, route, graph)?;
                 *is_new = false;
             }
         }
         Ok(())
     }
 
-    fn select(&mut self, day: Option<u64>, route: Option<&str>) -> rusqlite::Result<Selected> {
+    fn select(
+        &mut self,
+        pool: &str,
+        day: Option<u64>,
+        route: Option<&str>,
+    ) -> rusqlite::Result<Selected> {
         // What is asked for includes what has come just now.
         self.keep()?;
-        let days = self.store.days()?;
+        let days = self.store.days(pool)?;
         let day = day.or_else(|| days.first().copied()).unwrap_or(self.day);
-        let routes = self.store.routes(day)?;
+        let routes = self.store.routes(pool, day)?;
         let first = || routes.first().map(|(name, _)| name.clone());
         let route = route.map(str::to_owned).or_else(first).unwrap_or_default();
-        let graph = self.store.get(day, &route)?.unwrap_or_default();
+        let graph = self.store.get(pool, day, &route)?.unwrap_or_default();
         let mut before = Graph::default();
         let week = (day.saturating_sub(WEEK), day);
-        self.store.between(week, &route, |graph| before.merge(graph))?;
-        Ok(Selected { days, day, routes, route, graph, before })
+        self.store.between(pool, week, &route, |graph| before.merge(graph))?;
+        Ok(Selected { pool: pool.to_owned(), days, day, routes, route, graph, before })
     }
 }
 
@@ -168,7 +196,9 @@ impl Calls {
         let in_memory = || Store::open(None, bytes_max, DAYS_MAX).map_err(std::io::Error::other);
         let store = opened.map_or_else(in_memory, Ok)?;
         let report = CallsReport::default();
-        let state = State { store, today: HashMap::new(), day: crate::now() / DAY_S, report };
+        let (names, graphs): (Vec<String>, Vec<GraphEnd>) = graphs.into_iter().unzip();
+        let pools = names.into_iter().map(Today::of).collect();
+        let state = State { store, pools, day: crate::now() / DAY_S, report };
         let state = Arc::new(Mutex::new(state));
         let ends = Arc::new(AtomicBool::new(false));
         let keeper = Keeper {
@@ -185,9 +215,15 @@ impl Calls {
         Ok(Calls { state, ends, thread: Mutex::new(Some(thread)) })
     }
 
-    /// What requests of a route called on a day (days since 1970); without: of the latest, and of the one that was traced most.
-    pub fn select(&self, day: Option<u64>, route: Option<&str>) -> Result<Selected, String> {
-        let selected = lock(&self.state).select(day, route);
+    /// What requests of a pool's route called on a day (days since 1970); without: of the latest, and of the one that was traced
+    /// most. The default pool has an empty name.
+    pub fn select(
+        &self,
+        pool: &str,
+        day: Option<u64>,
+        route: Option<&str>,
+    ) -> Result<Selected, String> {
+        let selected = lock(&self.state).select(pool, day, route);
         selected.map_err(|error| format!("the call graphs cannot be read: {error}"))
     }
 
@@ -214,7 +250,8 @@ impl Calls {
 
 /// The thread.
 struct Keeper {
-    graphs: GraphEnd,
+    /// Of each pool.
+    graphs: Vec<GraphEnd>,
     state: Arc<Mutex<State>>,
     ends: Arc<AtomicBool>,
     trouble: Box<dyn Fn(&str) + Send>,
@@ -243,7 +280,7 @@ impl Keeper {
             if !ends {
                 self.wait();
             }
-            self.take_in();
+            (0..self.graphs.len()).for_each(|at| self.take_in(at));
             if let Some((_, file)) = self.later.take_if(|(turn, _)| turn.has_come())
                 && let Some(store) = open(&file, &self.trouble)
             {
@@ -262,10 +299,12 @@ impl Keeper {
 
     fn wait(&self) {
         let limit = Timespec { tv_sec: 0, tv_nsec: LOOK_MS * 1_000_000 };
-        let mut fds = [PollFd::new(&self.graphs, PollFlags::IN)];
+        let of = |graphs| PollFd::new(graphs, PollFlags::IN);
+        let mut fds: Vec<PollFd<'_>> = self.graphs.iter().map(of).collect();
+        let has_left = |fd: &PollFd<'_>| fd.revents().contains(PollFlags::HUP);
         match poll(&mut fds, Some(&limit)) {
             // Everybody who could send has gone: that is looked at again, and not all the time.
-            Ok(1..) if fds[0].revents().contains(PollFlags::HUP) => {
+            Ok(1..) if fds.iter().any(has_left) => {
                 std::thread::sleep(Duration::from_millis(LOOK_MS.unsigned_abs()));
             }
             // Whatever has disturbed it, it looks.
@@ -273,9 +312,9 @@ impl Keeper {
         }
     }
 
-    fn take_in(&mut self) {
+    fn take_in(&mut self, at: usize) {
         for _ in 0..GRAPHS_AT_ONCE {
-            let (note, file) = match self.graphs.hear_now() {
+            let (note, file) = match self.graphs[at].hear_now() {
                 Ok(Some(Heard::Message(note, file))) => (note, file),
                 Ok(Some(Heard::Garbled(_))) => {
                     lock(&self.state).report.refused += 1;
@@ -289,7 +328,7 @@ impl Keeper {
             let mut state = lock(&self.state);
             match trace {
                 Some(trace) => {
-                    let outcome = state.add(&trace, crate::now());
+                    let outcome = state.add(at, &trace, crate::now());
                     drop(state);
                     self.tell(&outcome);
                 }
@@ -318,7 +357,8 @@ mod tests {
 
     fn state() -> State {
         let store = Store::open(None, 1 << 20, DAYS_MAX).expect("memory");
-        State { store, today: HashMap::new(), day: 0, report: CallsReport::default() }
+        let pools = vec![Today::of(String::new()), Today::of("api".to_owned())];
+        State { store, pools, day: 0, report: CallsReport::default() }
     }
 
     /// A request of the route `shop` that was in `total` for so long.
@@ -334,7 +374,7 @@ mod tests {
 
     /// How much `total` has grown, per request, on a day; `None`: there is nothing to compare with.
     fn growth(state: &mut State, day: u64) -> Option<f64> {
-        let selected = state.select(Some(day), Some("shop")).expect("it is in memory");
+        let selected = state.select("", Some(day), Some("shop")).expect("it is in memory");
         let rows = rows(&selected.graph, &selected.before, Order::Growth);
         rows.iter().find(|row| row.function.name == "total").and_then(|row| row.growth)
     }
@@ -345,7 +385,7 @@ mod tests {
         // Ten requests a day, dearer from the 20th on; what is older than a week does not count.
         for (day, ns) in [(10, 90_000), (13, 1_000), (15, 3_000), (20, 7_000), (21, 7_000)] {
             for request in 0..10 {
-                state.add(&trace(ns), day * DAY_S + request).expect("it is in memory");
+                state.add(0, &trace(ns), day * DAY_S + request).expect("it is in memory");
             }
         }
         assert_eq!(growth(&mut state, 10), None, "nothing was before");
@@ -358,7 +398,7 @@ mod tests {
         // Of the 15th and the 20th.
         let mean = 5_000.0;
         assert_eq!(growth(&mut state, 21), Some(7_000.0 - mean), "the 13th is eight days away");
-        let selected = state.select(None, None).expect("it is in memory");
+        let selected = state.select("", None, None).expect("it is in memory");
         assert_eq!((selected.day, &*selected.route), (21, "shop"), "the latest day is shown");
         assert_eq!((selected.graph.requests, selected.before.requests), (10, 20));
         assert_eq!(selected.days, [21, 20, 15, 13, 10]);
@@ -373,12 +413,49 @@ mod tests {
         let before = trace(5_000);
         let mut now = trace(5_000);
         now.functions[1].name = "new".to_owned();
-        state.add(&before, DAY_S).expect("it is in memory");
-        state.add(&now, 2 * DAY_S).expect("it is in memory");
-        let selected = state.select(Some(2), Some("shop")).expect("it is in memory");
+        state.add(0, &before, DAY_S).expect("it is in memory");
+        state.add(0, &now, 2 * DAY_S).expect("it is in memory");
+        let selected = state.select("", Some(2), Some("shop")).expect("it is in memory");
         let rows = rows(&selected.graph, &selected.before, Order::Growth);
         assert_eq!((&*rows[0].function.name, rows[0].growth), ("new", Some(5_000.0)));
         // Those that are gone are not of that day.
         assert!(rows.iter().all(|row| row.function.name != "total"));
+    }
+
+    #[test]
+    fn each_pool_has_days_and_routes_of_its_own() {
+        let mut state = state();
+        for (at, ns, day) in [(0, 1_000, 3), (1, 5_000, 2), (1, 7_000, 3)] {
+            state.add(at, &trace(ns), day * DAY_S).expect("it is in memory");
+        }
+        let mut told = |pool: &str| {
+            let Selected { days, route, graph, before, .. } =
+                state.select(pool, None, None).expect("it is in memory");
+            (days, route, graph.requests, before.requests)
+        };
+        assert_eq!(told(""), (vec![3], "shop".to_owned(), 1, 0));
+        assert_eq!(told("api"), (vec![3, 2], "shop".to_owned(), 1, 1));
+        assert_eq!(told("other"), (vec![], String::new(), 0, 0));
+    }
+
+    #[test]
+    fn a_file_of_the_version_before_there_were_pools_is_taken_over() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("graphs.sqlite");
+        let old = rusqlite::Connection::open(&file).expect("a file");
+        old.execute_batch(
+            "CREATE TABLE graphs (day INTEGER NOT NULL, route TEXT NOT NULL, requests INTEGER NOT NULL,
+             graph BLOB NOT NULL, PRIMARY KEY (day, route)) WITHOUT ROWID;
+             INSERT INTO graphs VALUES (3, 'shop', 7, x'00'); PRAGMA user_version = 1;",
+        )
+        .expect("the first version");
+        drop(old);
+        for _ in 0..2 {
+            let store = Store::open(Some(&file), 1 << 20, DAYS_MAX).expect("it is taken over");
+            assert_eq!(store.days("").expect("readable"), [3]);
+            assert_eq!(store.routes("", 3).expect("readable"), [("shop".to_owned(), 7)]);
+            assert_eq!(store.days("api").expect("readable"), [0; 0]);
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1);
     }
 }

@@ -1,6 +1,6 @@
-//! Days and routes: one `SQLite` database, in memory or in a file, which never grows beyond its limit.
+//! Pools, days and routes: one `SQLite` database, in memory or in a file, which never grows beyond its limit.
 //!
-//! A row is a route's day; its graph is JSON, deflated. The oldest day makes room for what is new.
+//! A row is the day of a pool's route; its graph is JSON, deflated. The oldest day makes room for what is new.
 
 use super::graph::Graph;
 use flate2::Compression;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const PAGE_BYTES: u64 = 4_096;
 const PAGES_MIN: u64 = 64;
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 /// How long a writer waits for somebody who looks into the file with a tool.
 const BUSY_LIMIT: Duration = Duration::from_secs(1);
 /// What a row may be when it is unpacked: a file may be anything.
@@ -22,10 +22,17 @@ const BYTES_MAX: u64 = 64 << 20;
 const ROUTES_LISTED_MAX: usize = 1_000;
 
 const TABLES: &str = "
-    CREATE TABLE IF NOT EXISTS graphs (
-        day INTEGER NOT NULL, route TEXT NOT NULL, requests INTEGER NOT NULL, graph BLOB NOT NULL,
-        PRIMARY KEY (day, route)
+    CREATE TABLE IF NOT EXISTS pool_graphs (
+        pool TEXT NOT NULL, day INTEGER NOT NULL, route TEXT NOT NULL, requests INTEGER NOT NULL, graph BLOB NOT NULL,
+        PRIMARY KEY (pool, day, route)
     ) WITHOUT ROWID;
+";
+/// From the first version, which has the default pool's alone.
+const FROM_FIRST: &str = "
+    BEGIN;
+    INSERT INTO pool_graphs SELECT '', day, route, requests, graph FROM graphs;
+    DROP TABLE graphs;
+    COMMIT;
 ";
 
 #[derive(Debug)]
@@ -76,16 +83,21 @@ impl Store {
     }
 
     /// Keeps that instead of what was kept of the route's day.
-    pub(super) fn put(&self, day: u64, route: &str, graph: &Graph) -> rusqlite::Result<()> {
+    pub(super) fn put(
+        &self,
+        pool: &str,
+        day: u64,
+        route: &str,
+        graph: &Graph,
+    ) -> rusqlite::Result<()> {
         self.make_room(day)?;
-        let sql =
-            "INSERT OR REPLACE INTO graphs (day, route, requests, graph) VALUES (?1, ?2, ?3, ?4)";
+        let sql = "INSERT OR REPLACE INTO pool_graphs (pool, day, route, requests, graph) VALUES (?1, ?2, ?3, ?4, ?5)";
         let mut statement = self.connection.prepare_cached(sql)?;
-        statement.execute(params![day, route, graph.requests, pack(graph)]).map(|_| ())
+        statement.execute(params![pool, day, route, graph.requests, pack(graph)]).map(|_| ())
     }
 
     fn make_room(&self, today: u64) -> rusqlite::Result<()> {
-        let forget = "DELETE FROM graphs WHERE day < ?1";
+        let forget = "DELETE FROM pool_graphs WHERE day < ?1";
         self.connection.execute(forget, [today.saturating_sub(self.days_max)])?;
         for _ in 0..self.days_max {
             let read =
@@ -94,7 +106,7 @@ impl Store {
             if used <= self.bytes_max / 10 * 9 {
                 break;
             }
-            let oldest = "SELECT MIN(day) FROM graphs";
+            let oldest = "SELECT MIN(day) FROM pool_graphs";
             let oldest: Option<u64> = self.connection.query_row(oldest, [], |row| row.get(0))?;
             let Some(oldest) = oldest.filter(|day| *day < today) else { break };
             self.connection.execute(forget, [oldest + 1])?;
@@ -103,24 +115,25 @@ impl Store {
     }
 
     /// What is kept of a route's day; what cannot be read is nothing.
-    pub(super) fn get(&self, day: u64, route: &str) -> rusqlite::Result<Option<Graph>> {
-        let sql = "SELECT graph FROM graphs WHERE day = ?1 AND route = ?2";
+    pub(super) fn get(&self, pool: &str, day: u64, route: &str) -> rusqlite::Result<Option<Graph>> {
+        let sql = "SELECT graph FROM pool_graphs WHERE pool = ?1 AND day = ?2 AND route = ?3";
         let mut statement = self.connection.prepare_cached(sql)?;
         let found: Option<Vec<u8>> =
-            statement.query_row(params![day, route], |row| row.get(0)).optional()?;
+            statement.query_row(params![pool, day, route], |row| row.get(0)).optional()?;
         Ok(found.and_then(|bytes| unpack(&bytes)))
     }
 
     /// Each of them, from that day up to before the other.
     pub(super) fn between(
         &self,
+        pool: &str,
         (from, to): (u64, u64),
         route: &str,
         mut take: impl FnMut(&Graph),
     ) -> rusqlite::Result<()> {
-        let sql = "SELECT graph FROM graphs WHERE day >= ?1 AND day < ?2 AND route = ?3";
+        let sql = "SELECT graph FROM pool_graphs WHERE pool = ?1 AND day >= ?2 AND day < ?3 AND route = ?4";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let mut rows = statement.query(params![from, to, route])?;
+        let mut rows = statement.query(params![pool, from, to, route])?;
         while let Some(row) = rows.next()? {
             let bytes: Vec<u8> = row.get(0)?;
             if let Some(graph) = unpack(&bytes) {
@@ -131,17 +144,18 @@ impl Store {
     }
 
     /// Days, the latest first.
-    pub(super) fn days(&self) -> rusqlite::Result<Vec<u64>> {
-        let mut statement =
-            self.connection.prepare_cached("SELECT DISTINCT day FROM graphs ORDER BY day DESC")?;
-        statement.query_map([], |row| row.get(0))?.collect()
+    pub(super) fn days(&self, pool: &str) -> rusqlite::Result<Vec<u64>> {
+        let sql = "SELECT DISTINCT day FROM pool_graphs WHERE pool = ?1 ORDER BY day DESC";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        statement.query_map([pool], |row| row.get(0))?.collect()
     }
 
     /// Routes of a day, and how many of their requests were traced; the most first.
-    pub(super) fn routes(&self, day: u64) -> rusqlite::Result<Vec<(String, u64)>> {
-        let sql = "SELECT route, requests FROM graphs WHERE day = ?1 ORDER BY requests DESC, route LIMIT ?2";
+    pub(super) fn routes(&self, pool: &str, day: u64) -> rusqlite::Result<Vec<(String, u64)>> {
+        let sql = "SELECT route, requests FROM pool_graphs WHERE pool = ?1 AND day = ?2
+             ORDER BY requests DESC, route LIMIT ?3";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let rows = statement.query_map(params![day, ROUTES_LISTED_MAX as u64], |row| {
+        let rows = statement.query_map(params![pool, day, ROUTES_LISTED_MAX as u64], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })?;
         rows.collect()
@@ -155,10 +169,13 @@ fn prepare(connection: &Connection, bytes_max: u64) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "normal")?;
     connection.pragma_update(None, "journal_size_limit", bytes_max / 8)?;
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if version != 0 && version != VERSION {
+    if !(0..=VERSION).contains(&version) {
         return Err(rusqlite::Error::InvalidQuery);
     }
     connection.execute_batch(TABLES)?;
+    if version == 1 {
+        connection.execute_batch(FROM_FIRST)?;
+    }
     connection.pragma_update(None, "user_version", VERSION)?;
     connection.pragma_update(None, "max_page_count", (bytes_max / PAGE_BYTES).max(PAGES_MIN))
 }

@@ -2,7 +2,7 @@
 
 use super::keeper::Explained;
 use crate::question::Answer;
-use crate::running::BOOT;
+use crate::running::{BOOT, named};
 use samovar_wire::ProfileQuestion;
 use serde::{Deserialize, Serialize};
 
@@ -31,15 +31,17 @@ pub struct BootFunction {
 }
 
 impl Explained {
-    /// What whoever keeps profiles is to be asked for the functions of this boot, which is that generation's.
+    /// What whoever keeps profiles is to be asked for the functions of this boot, which is that generation's of that pool: the
+    /// default one by an empty name.
     #[must_use]
-    pub fn asks(&self, generation: u64) -> ProfileQuestion {
+    pub fn asks(&self, pool: &str, generation: u64) -> ProfileQuestion {
         let rehearsal = self.boot.rehearsal.map_or(0, |rehearsal| rehearsal.all.wall_ns);
         let took = self.boot.all.wall_ns.saturating_add(rehearsal).max(0) / NS_PER_S;
         ProfileQuestion {
-            route: Some(BOOT.to_owned()),
+            route: Some(named(pool, BOOT).into_owned()),
             from: self.boot.at_s.saturating_sub(took.unsigned_abs() + MINUTE_S).max(1),
             to: self.boot.at_s + MINUTE_S,
+            pool: Some(pool.to_owned()),
             generation: Some(generation),
             against: None,
         }

@@ -37,6 +37,7 @@ impl Growth {
         let (unit, place, name) = (text()?, text()?, text()?);
         let (since, at, workers) = (now, now, 1);
         let seen = GrowthStatus {
+            pool: String::new(),
             name,
             unit,
             place,

@@ -1,4 +1,5 @@
-//! The thread that takes reports in; who asks looks over its shoulder. All in memory: the next boot tells anew.
+//! The thread that takes reports in, of each pool by a socket of its own; who asks looks over its shoulder. All in memory: the next
+//! boot tells anew.
 
 use super::boot::Boot;
 use super::functions::BootFunction;
@@ -89,41 +90,20 @@ impl State {
     }
 }
 
-/// What boots and requests have loaded. Cheap to clone.
+/// What boots and requests of each pool have loaded. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Loads(Arc<Mutex<State>>);
+pub struct Loads(Arc<Vec<OfPool>>);
 
-impl Loads {
-    /// Starts the thread, which listens there until the process ends.
-    pub fn start(listener: LoadsEnd) -> std::io::Result<Loads> {
-        let loads = Loads::default();
-        let own = loads.clone();
-        let run = move || own.run(&listener);
-        std::thread::Builder::new().name("boots".to_owned()).spawn(run)?;
-        Ok(loads)
-    }
+#[derive(Debug)]
+struct OfPool {
+    name: String,
+    state: Mutex<State>,
+}
 
-    /// The latest boot that was told; `None`: there was none.
-    #[must_use]
-    pub fn latest(&self) -> Option<Explained> {
-        self.lock().latest()
-    }
-
-    /// What came and was no report.
-    #[must_use]
-    pub fn refused(&self) -> u64 {
-        self.lock().refused
-    }
-
+impl OfPool {
     fn lock(&self) -> MutexGuard<'_, State> {
         // A panic of whoever held it has left sums behind, not something broken.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What makes workers grow, the latest first.
-    #[must_use]
-    pub fn growth(&self) -> Vec<GrowthStatus> {
-        self.lock().growths.told()
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn take(&self, text: &[u8], now: u64) {
@@ -136,20 +116,69 @@ impl Loads {
         }
     }
 
-    fn run(&self, listener: &LoadsEnd) {
+    /// Takes one message in, so that no pool keeps the others waiting; whether the socket is of use.
+    fn hear(&self, listener: &LoadsEnd) -> bool {
+        match listener.hear_now() {
+            Ok(Some(Heard::Message(note, file))) => {
+                let text = file.and_then(|file| sealed::read(file, note.bytes, REPORT_BYTES_MAX));
+                self.take(text.as_deref().unwrap_or_default(), crate::now());
+            }
+            Ok(Some(Heard::Garbled(_))) => self.lock().refused += 1,
+            Ok(Some(Heard::End)) | Err(_) => return false,
+            Ok(None) => {}
+        }
+        true
+    }
+}
+
+impl Loads {
+    /// Starts the thread, which listens there until the process ends: one socket for each pool, by its name.
+    pub fn start(pools: Vec<(String, LoadsEnd)>) -> std::io::Result<Loads> {
+        let (names, listeners): (Vec<String>, Vec<LoadsEnd>) = pools.into_iter().unzip();
+        let of = |name| OfPool { name, state: Mutex::default() };
+        let loads = Loads(Arc::new(names.into_iter().map(of).collect()));
+        let own = loads.clone();
+        let run = move || own.run(&listeners);
+        std::thread::Builder::new().name("boots".to_owned()).spawn(run)?;
+        Ok(loads)
+    }
+
+    /// The pool's latest boot that was told; `None`: there was none.
+    #[must_use]
+    pub fn latest(&self, pool: &str) -> Option<Explained> {
+        self.0.iter().find(|of| of.name == pool)?.lock().latest()
+    }
+
+    /// What came and was no report.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.0.iter().map(|of| of.lock().refused).sum()
+    }
+
+    /// What makes workers grow, of each pool the latest first; they are named where there are several.
+    #[must_use]
+    pub fn growth(&self) -> Vec<GrowthStatus> {
+        let is_one = self.0.len() == 1;
+        let told = |of: &OfPool| {
+            let name = if is_one { "" } else { &*of.name };
+            let named = |seen| GrowthStatus { pool: name.to_owned(), ..seen };
+            of.lock().growths.told().into_iter().map(named).collect::<Vec<_>>()
+        };
+        self.0.iter().flat_map(told).collect()
+    }
+
+    fn run(&self, listeners: &[LoadsEnd]) {
         loop {
-            let mut fds = [PollFd::new(listener, PollFlags::IN)];
-            let is_odd = poll(&mut fds, None).is_err() || !fds[0].revents().contains(PollFlags::IN);
-            match listener.hear_now() {
-                Ok(Some(Heard::Message(note, file))) => {
-                    let text =
-                        file.and_then(|file| sealed::read(file, note.bytes, REPORT_BYTES_MAX));
-                    self.take(text.as_deref().unwrap_or_default(), crate::now());
-                }
-                Ok(Some(Heard::Garbled(_))) => self.lock().refused += 1,
-                Ok(Some(Heard::End)) | Err(_) => std::thread::sleep(PAUSE),
-                Ok(None) if is_odd => std::thread::sleep(PAUSE),
-                Ok(None) => {}
+            let of = |listener| PollFd::new(listener, PollFlags::IN);
+            let mut fds: Vec<PollFd<'_>> = listeners.iter().map(of).collect();
+            let mut is_odd = poll(&mut fds, None).is_err();
+            for ((fd, listener), pool) in fds.iter().zip(listeners).zip(self.0.iter()) {
+                let has_some = fd.revents().contains(PollFlags::IN);
+                is_odd |= !has_some && !fd.revents().is_empty();
+                is_odd |= has_some && !pool.hear(listener);
+            }
+            if is_odd {
+                std::thread::sleep(PAUSE);
             }
         }
     }
@@ -158,6 +187,11 @@ impl Loads {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{MemfdFlags, SealFlags};
+    use samovar_channel::LoadsNote;
+    use std::fs::File;
+    use std::io::Write as _;
+    use std::os::fd::AsFd as _;
 
     fn report(of: &str, template: u64, wall: i64) -> Report {
         let text = format!(
@@ -192,5 +226,39 @@ mod tests {
             state.add(report("boot", template, 1), 9);
         }
         assert_eq!(state.known.len(), BOOTS_MAX);
+    }
+
+    fn send(to: &LoadsEnd, text: &[u8]) {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let mut file = File::from(rustix::fs::memfd_create("loads", flags).expect("memory"));
+        file.write_all(text).expect("memory");
+        rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::WRITE).expect("memory");
+        let note = LoadsNote { bytes: text.len() as u64 };
+        to.send_now(&note, Some(file.as_fd())).expect("there is room for some");
+    }
+
+    #[test]
+    fn each_pool_is_heard_by_a_socket_of_its_own() {
+        let mut ends = Vec::new();
+        let mut pair = |name: &str| {
+            let (theirs, ours) = samovar_channel::pair().expect("sockets");
+            ends.push((name.to_owned(), ours));
+            theirs
+        };
+        let (first, second): (LoadsEnd, LoadsEnd) = (pair("default"), pair("api"));
+        let loads = Loads::start(ends).expect("a thread");
+        let growth = b"samovar-growth 1\ng\t7\t1\t40\t20\t9\telements\t/a.php:8\tA::$b\nend\n";
+        for (to, wall) in [(&first, 100), (&second, 200)] {
+            let text = format!(
+                "samovar-loads 1\nk\tboot\t1\t1\t0\t0\nl\tb\t-1\t0\t{wall}\t0\t0\t0\t0\t0\t0\t\t\nend\n"
+            );
+            send(to, text.as_bytes());
+        }
+        send(&second, growth);
+        samovar_testkit::eventually("all was heard", || (!loads.growth().is_empty()).then_some(()));
+        let wall = |pool| loads.latest(pool).map(|explained| explained.boot.all.wall_ns);
+        assert_eq!((wall("default"), wall("api"), wall("other")), (Some(100), Some(200), None));
+        assert_eq!((&*loads.growth()[0].pool, loads.growth().len()), ("api", 1));
+        assert_eq!(loads.refused(), 0);
     }
 }

@@ -1,5 +1,5 @@
-//! A minute → the bodies of requests to Pyroscope: a profile of CPU time and one of the clock's for each route, generation and
-//! model, in pprof's format, with labels.
+//! A minute → the bodies of requests to Pyroscope: a profile of CPU time and one of the clock's for each route, pool, generation
+//! and model, in pprof's format, with labels.
 //!
 //! The messages are those of `push/v1/push.proto` and `types/v1/types.proto` in github.com/grafana/pyroscope/api.
 
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Routes' rows of one minute that have profiles of their own; all others are one for each generation and model.
+/// Routes' rows of one minute that have profiles of their own; all others are one for each pool, generation and model.
 const ROWS_MAX: usize = 100;
 /// One profile, before it is packed: Pyroscope takes 4 MiB unless it is told otherwise.
 const PROFILE_BYTES_MAX: usize = 3 << 20;
@@ -105,9 +105,8 @@ fn rows(minute: &Minute) -> Vec<(&str, &Row, Cow<'_, Profile>)> {
     let others = seen.split_off(seen.len().min(ROWS_MAX));
     let mut sums: Vec<(&Row, Profile)> = Vec::new();
     for (_, row) in others {
-        let is_it = |(other, _): &&mut (&Row, Profile)| {
-            (other.generation, other.model) == (row.generation, row.model)
-        };
+        let is_it =
+            |(other, _): &&mut (&Row, Profile)| other.is_of(&row.pool, row.generation, row.model);
         match sums.iter_mut().find(is_it) {
             Some((_, sum)) => sum.merge(&row.profile, STACKS_MAX),
             None => sums.push((row, row.profile.clone())),
@@ -127,8 +126,10 @@ fn with(all: &[(String, String)], name: &str, route: &str, row: &Row) -> Vec<Lab
         ("model", row.model.name()),
         ("route", cut(route)),
     ];
+    // The default pool's have none: so they are the same series before and after there are others.
+    let pool = (!row.pool.is_empty()).then_some(("pool", &*row.pool));
     let all = all.iter().map(|(name, value)| (&**name, &**value));
-    let sorted: BTreeMap<&str, &str> = all.chain(own).collect();
+    let sorted: BTreeMap<&str, &str> = all.chain(own).chain(pool).collect();
     let pair = |(name, value): (&str, &str)| LabelPair { name: name.into(), value: value.into() };
     sorted.into_iter().map(pair).collect()
 }

@@ -303,6 +303,7 @@ fn samples_of_a_server_come_when_its_minute_is_over() {
         bytes_max: 1 << 20,
         keep: Duration::from_hours(1),
         hertz: 49,
+        default_pool: "default",
         is_told: false,
         trouble: Box::new(|_| {}),
         turn: samovar_insight::Turn::now(),

@@ -11,7 +11,7 @@ fn row(generation: u64, samples: u64) -> Row {
     if samples > 0 {
         profile.add_mark("[rollback]", Weight { samples, wall_ns: samples, cpu_ns: 0 });
     }
-    Row { generation, model: Model::Script, requests: samples * 2, profile }
+    Row { generation, model: Model::Script, requests: samples * 2, profile, ..Row::default() }
 }
 
 fn minute(at: u64, rows: &[(&str, u64, u64)]) -> Minute {
@@ -19,14 +19,23 @@ fn minute(at: u64, rows: &[(&str, u64, u64)]) -> Minute {
     Minute { at, rows: rows.collect() }
 }
 
-fn ask(question: &ProfileQuestion) -> Answer {
+fn empty() -> Store {
     let limits = StoreLimits { bytes_max: 1 << 20, keep: Duration::from_hours(24) };
-    let mut store = Store::open(None, limits, 1).expect("memory");
+    Store::open(None, limits, 1).expect("memory")
+}
+
+fn answer(store: &Store, running: &Minute, question: &ProfileQuestion) -> Answer {
+    let default_pool = "default";
+    Sources { store, running, now: NOW + 5, run: 1, hertz: 49, default_pool }.answer(question)
+}
+
+fn ask(question: &ProfileQuestion) -> Answer {
+    let mut store = empty();
     for (at, generation, samples) in [(NOW - 3_600, 1, 1), (NOW - 120, 1, 10), (NOW - 60, 2, 100)] {
         store.put(&minute(at, &[("/a", generation, samples)])).expect("room");
     }
     let running = minute(NOW, &[("/a", 2, 1_000), ("/b", 2, 4)]);
-    Sources { store: &store, running: &running, now: NOW + 5, run: 1, hertz: 49 }.answer(question)
+    answer(&store, &running, question)
 }
 
 fn samples(side: &Side) -> u64 {
@@ -58,6 +67,55 @@ fn another_time_stands_beside_it() {
     let first =
         ProfileQuestion { against: reload, generation: Some(1), ..ProfileQuestion::default() };
     assert_eq!(ask(&first).error.as_deref(), Some(NO_RELOAD));
+}
+
+/// Two pools, of which the other one was reloaded more often: (pool, route, generation, samples).
+fn of_pools(rows: &[(&str, &str, u64, u64)]) -> Vec<(Box<str>, Row)> {
+    let named = |(pool, route, generation, samples): &(&str, &str, u64, u64)| {
+        (Box::from(*route), Row { pool: (*pool).into(), ..row(*generation, *samples) })
+    };
+    rows.iter().map(named).collect()
+}
+
+#[test]
+fn each_pools_generations_are_its_own() {
+    let mut store = empty();
+    for (at, generation, samples) in [(NOW - 180, 3, 1), (NOW - 120, 4, 20), (NOW - 60, 5, 300)] {
+        let own = ("", "default: /a", generation.min(4), samples * 1_000);
+        let rows = of_pools(&[own, ("api", "api: /a", generation, samples)]);
+        store.put(&Minute { at, rows }).expect("room");
+    }
+    let running = Minute { at: NOW, rows: of_pools(&[("api", "api: (boot)", 5, 4)]) };
+    let of = |pool: Option<&str>| ProfileQuestion {
+        pool: pool.map(str::to_owned),
+        ..ProfileQuestion::default()
+    };
+    let told = |question: &ProfileQuestion| {
+        let answer = answer(&store, &running, question);
+        assert_eq!(answer.error, None);
+        (samples(&answer.now), answer.before.as_ref().map(samples))
+    };
+    assert_eq!(told(&of(None)), (321_325, None), "of all");
+    assert_eq!(told(&of(Some("api"))), (325, None));
+    assert_eq!(told(&of(Some("default"))), (321_000, None));
+    let reload = |pool| ProfileQuestion { against: Some(Against::Reload), ..of(pool) };
+    assert_eq!(told(&reload(Some("api"))), (304, Some(20)), "generation 5 against 4");
+    assert_eq!(told(&reload(Some("default"))), (320_000, Some(1_000)), "4 against 3");
+    assert_eq!(told(&reload(None)), told(&reload(Some("default"))));
+    let route =
+        |pool, route: &str| ProfileQuestion { route: Some(route.to_owned()), ..reload(pool) };
+    assert_eq!(told(&route(None, "api: /a")), (300, Some(20)), "the route says whose it is");
+    for (pool, expected) in [("api", (300, Some(20))), ("default", (320_000, Some(1_000)))] {
+        assert_eq!(
+            told(&route(Some(pool), "/a")),
+            expected,
+            "who names the pool need not repeat it"
+        );
+    }
+    let third = ProfileQuestion { generation: Some(4), ..of(Some("api")) };
+    assert_eq!(told(&third), (20, None));
+    let routes = answer(&store, &running, &of(Some("api"))).routes;
+    assert_eq!(routes, [("api: /a".to_owned(), 321), ("api: (boot)".to_owned(), 4)]);
 }
 
 #[test]

@@ -10,7 +10,8 @@ fn minute(at: u64, generation: u64, routes: &[(&str, u64)]) -> Minute {
     let row = |(route, samples): &(&str, u64)| {
         let mut profile = Profile::new();
         profile.add_mark("[rollback]", Weight { samples: *samples, wall_ns: 1, cpu_ns: 1 });
-        let row = Row { generation, model: Model::Script, requests: 10, profile };
+        let (model, pool) = (Model::Script, Box::default());
+        let row = Row { pool, generation, model, requests: 10, profile };
         (Box::from(*route), row)
     };
     Minute { at, rows: routes.iter().map(row).collect() }
@@ -41,17 +42,34 @@ fn rows_are_found_by_time_route_and_generation() {
     assert_eq!(read(&store, &Selection { generation: Some((4, 2)), ..all.clone() }), []);
     let routes = store.routes(&all).expect("readable");
     assert_eq!(routes, [("/a".to_owned(), 5), ("/b".to_owned(), 2)]);
-    assert_eq!(store.before(2).expect("readable"), Some((1, 6_000)));
-    assert_eq!(store.before(1).expect("readable"), None);
-    assert_eq!(store.latest().expect("readable"), Some(2));
+    assert_eq!(store.before("", 2).expect("readable"), Some((1, 6_000)));
+    assert_eq!(store.before("", 1).expect("readable"), None);
+    assert_eq!(store.latest("").expect("readable"), Some(2));
     // The next run of the server finds them, and has seen no generation yet.
     drop(store);
     let store = Store::open(Some(&file), LIMITS, 6).expect("a store");
     assert_eq!(read(&store, &all).len(), 3);
     assert_eq!(
-        (store.latest().expect("readable"), store.before(9).expect("readable")),
+        (store.latest("").expect("readable"), store.before("", 9).expect("readable")),
         (None, None)
     );
+}
+
+#[test]
+fn a_file_of_the_version_before_pools_had_generations_is_taken_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("profiles.sqlite");
+    let mut store = Store::open(Some(&file), LIMITS, 5).expect("a store");
+    store.put(&minute(6_000, 1, &[("/a", 1)])).expect("room");
+    let before = "ALTER TABLE samples DROP COLUMN pool; PRAGMA user_version = 1;";
+    store.connection.execute_batch(before).expect("as it was");
+    drop(store);
+    let store = Store::open(Some(&file), LIMITS, 6).expect("a store");
+    let pool = Some(String::new());
+    let all = Selection { to: u64::from(u32::MAX), pool, ..Selection::default() };
+    assert_eq!(read(&store, &all), [(1, 10, 1)]);
+    assert_eq!(store.pool_of("/a").expect("readable"), Some(String::new()));
+    assert!(!folder.path().join("profiles.unreadable").exists());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `/boot`: what the booted application's start went to, by part, folder and file; and what its requests still load, with the lines
 //! that would spare them that.
 
+use super::pools::Pools;
 use super::{Shown, View};
 use crate::chart::{bar, without_controls};
 use crate::frame::{moment, nothing, part, tile};
@@ -17,9 +18,14 @@ const TITLE: &str = "Boot";
 const NONE: &str = "No application has been booted ahead of its requests: that is done for one that calls Samovar\\checkpoint() or Samovar\\serve().";
 
 pub(super) fn show(view: &View) -> Shown {
+    let pools = match Pools::of(view, &view.sources.host.status(), TITLE) {
+        Ok(pools) => pools,
+        Err(unknown) => return unknown,
+    };
     let main = html! {
-        h1 { (TITLE) }
-        @match view.sources.host.boot() {
+        h1 { (TITLE) (pools.title()) }
+        (pools.form("/boot"))
+        @match view.sources.host.boot(pools.chosen()) {
             None => (nothing(NONE)),
             Some(Explained { boot, lazy, functions: seen }) => {
                 (part("tiles", "", &tiles(&boot)))

@@ -3,6 +3,7 @@
 
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Means of times.
 
+use super::pools::{KEY, Pools};
 use super::{Shown, View};
 use crate::chart::without_controls;
 use crate::frame::{nothing, part};
@@ -19,26 +20,41 @@ const NEIGHBOURS_MAX: usize = 50;
 const NAME_CHARS_MAX: usize = 120;
 const DAY_S: u64 = 86_400;
 const TITLE: &str = "Calls";
+const NONE: &str =
+    "No request is traced: profile.trace is 0 in the settings, and there is no profile.trace_key.";
 
 pub(super) fn show(view: &View) -> Shown {
-    let Some(calls) = view.sources.host.calls() else {
-        let why = "No request is traced: profile.trace is 0 in the settings, and there is no profile.trace_key.";
-        return Shown::new(TITLE, html! { h1 { (TITLE) } (nothing(why)) });
+    let pools = match Pools::of(view, &view.sources.host.status(), TITLE) {
+        Ok(pools) => pools,
+        Err(unknown) => return unknown,
     };
     let text = |name| view.query.get(name).filter(|text| !text.is_empty());
-    let day = text("day").and_then(|day| day.parse::<u64>().ok());
-    let selected = match calls.select(day, text("route").as_deref()) {
-        Ok(selected) => selected,
-        Err(why) => return Shown::new(TITLE, html! { h1 { (TITLE) } (nothing(&why)) }),
+    let of_listed = |name| text(name).filter(|_| !pools.has_changed(false));
+    let day = of_listed("day").and_then(|day| day.parse::<u64>().ok());
+    let route = of_listed("route");
+    let selected = match view.sources.host.calls(pools.chosen(), day, route.as_deref()) {
+        Some(Ok(selected)) => selected,
+        none => {
+            let why = none.and_then(Result::err).unwrap_or_else(|| NONE.to_owned());
+            let main = html! {
+                h1 { (TITLE) (pools.title()) }
+                (pools.form("/calls"))
+                @for line in why.lines() { (nothing(line)) }
+            };
+            return Shown::new(TITLE, main);
+        }
     };
+    // A route of another pool, by its whole name, leads there.
+    let pools = pools.showing(&selected.pool);
     let order = text("by").and_then(|name| Order::of(&name)).unwrap_or_default();
     let function = text("function");
     let main = html! {
-        h1 { (TITLE) @if !selected.route.is_empty() { " of " span.name { (selected.route) } } }
+        h1 { (TITLE) @if !selected.route.is_empty() { " of " span.name { (selected.route) } } (pools.title()) }
         @if selected.days.is_empty() {
+            (pools.form("/calls"))
             (nothing("No request was traced yet."))
         } @else {
-            (choice(&selected))
+            (choice(&selected, &pools))
             @match &function {
                 None => (table(&selected, order)),
                 Some(name) => (one(&selected, name)),
@@ -48,10 +64,11 @@ pub(super) fn show(view: &View) -> Shown {
     Shown::new(TITLE, main)
 }
 
-fn choice(selected: &Selected) -> Markup {
+fn choice(selected: &Selected, pools: &Pools) -> Markup {
     let is_listed = selected.routes.iter().any(|(name, _)| *name == selected.route);
     html! {
         form.ask action="/calls" {
+            (pools.control(None))
             label { "Route " select name="route" {
                 @if !is_listed { option value=(selected.route) selected { (selected.route) } }
                 @for (name, requests) in &selected.routes {
@@ -69,7 +86,10 @@ fn choice(selected: &Selected) -> Markup {
 }
 
 fn address(selected: &Selected, more: (&str, &str)) -> String {
-    link("/calls", &[("route", &selected.route), ("day", &selected.day.to_string()), more])
+    let day = selected.day.to_string();
+    let whole = [(KEY, &*selected.pool), ("route", &selected.route), ("day", &day), more];
+    let is_one = selected.pool.is_empty();
+    link("/calls", &whole[usize::from(is_one)..])
 }
 
 fn time(ns: f64) -> String {

@@ -18,13 +18,17 @@ pub(super) fn show(view: &View) -> Shown {
 
 fn table(status: &Status) -> Markup {
     if status.consoles.is_empty() {
-        return nothing("There are none: [[console]] in the settings starts them.");
+        return nothing(
+            "There are none: [[console]] in the settings starts them, and [[pool.console]] those of a pool.",
+        );
     }
+    let are_several = !status.pools.is_empty();
     html! {
         div.scroll tabindex="0" {
             table {
                 thead {
                     tr {
+                        @if are_several { th scope="col" { "Pool" } }
                         th scope="col" { "Name" }
                         th.number scope="col" { "Process" }
                         th scope="col" { "State" }
@@ -36,6 +40,7 @@ fn table(status: &Status) -> Markup {
                 tbody {
                     @for console in status.consoles.iter().take(ROWS_MAX) {
                         tr {
+                            @if are_several { td { (console.pool) } }
                             th.name scope="row" { (console.name) }
                             td.number { @if console.pid == 0 { "–" } @else { (console.pid) } }
                             td { i class={ "dot " (state_class(&console.state)) } {} (console.state) }

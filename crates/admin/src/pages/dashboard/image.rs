@@ -1,5 +1,6 @@
 //! `/image`: the booted application, what returning to it costs, and what stands against it.
 
+use super::pools::Pools;
 use super::{Shown, View};
 use crate::chart::bar;
 use crate::frame::{nothing, part, tile};
@@ -12,9 +13,16 @@ const FINDINGS_MAX: usize = 500;
 
 pub(super) fn show(view: &View) -> Shown {
     let status = view.sources.host.status();
+    let pools = match Pools::of(view, &status, "Image") {
+        Ok(pools) => pools,
+        Err(unknown) => return unknown,
+    };
+    let applications = status.applications();
+    let shown = applications.iter().find(|of| of.pool == pools.shown());
     let main = html! {
-        h1 { "Image" }
-        @match &status.image {
+        h1 { "Image" (pools.title()) }
+        (pools.form("/image"))
+        @match shown.and_then(|of| of.image) {
             None => (nothing("No application is booted ahead: each request runs its whole script.")),
             Some(image) => {
                 (part("tiles", "", &tiles(image)))

@@ -251,7 +251,8 @@ fn cpu_ns(seconds: f64) -> u64 {
 
 fn processes(view: &View, status: &Status) -> Markup {
     let memories = view.sources.kernel.memories();
-    let image = status.image.as_ref().map_or(0, |image| image.bytes);
+    let images = status.applications().into_iter().filter_map(|of| of.image);
+    let image = images.map(|image| image.bytes).sum();
     html! {
         (tables::by_state(status))
         dl.tiles {

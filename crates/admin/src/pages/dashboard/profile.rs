@@ -1,5 +1,6 @@
 //! `/profile`: where the time of requests went, of all routes or one: a flame graph, a table, and both against another time.
 
+use super::pools::Pools;
 use super::{Shown, View};
 use crate::chart::{Flames, flames, without_controls};
 use crate::frame::{nothing, part};
@@ -31,6 +32,7 @@ const NAME_CHARS_MAX: usize = 120;
 
 /// What was asked for.
 struct Asked {
+    pools: Pools,
     route: String,
     minutes: u64,
     part: String,
@@ -39,16 +41,24 @@ struct Asked {
 }
 
 impl Asked {
-    fn of(view: &View) -> Asked {
+    fn of(view: &View, pools: Pools) -> Asked {
         let text = |name| view.query.get(name).unwrap_or_default();
         let number = |name| view.query.get(name).and_then(|n| n.parse::<u64>().ok());
         let minutes = number("minutes").filter(|n| SPANS.iter().any(|(known, _)| known == n));
+        let has_changed = pools.has_changed(true);
+        let (route, than) = (if has_changed { String::new() } else { text("route") }, text("than"));
+        let generation = number("generation").filter(|n| *n > 0);
+        // Generations are a pool's: where nobody says, and no route does, the default one's.
+        let is_of_one = route.is_empty() && (generation.is_some() || than == "reload");
+        let shown = pools.shown().to_owned();
+        let pools = if is_of_one { pools.showing(&shown) } else { pools };
         Asked {
-            route: text("route"),
+            pools,
+            route,
             minutes: minutes.unwrap_or(SPAN_AT_FIRST),
             part: text("part"),
-            than: text("than"),
-            generation: number("generation").filter(|n| *n > 0),
+            than,
+            generation,
         }
     }
 
@@ -57,6 +67,7 @@ impl Asked {
             route: Some(self.route.clone()).filter(|route| !route.is_empty()),
             from: (now + 1).saturating_sub(self.minutes * 60),
             to: now + 1,
+            pool: self.pools.chosen().map(str::to_owned),
             generation: self.generation,
             against: match &*self.than {
                 "reload" => Some(Against::Reload),
@@ -77,15 +88,23 @@ impl Asked {
 }
 
 pub(super) fn show(view: &View) -> Shown {
-    let asked = Asked::of(view);
     let title = "Profile";
+    let pools = match Pools::of(view, &view.sources.host.status(), title) {
+        Ok(pools) => pools,
+        Err(unknown) => return unknown,
+    };
+    let asked = Asked::of(view, pools);
     let Some(profiles) = view.sources.host.profiles() else {
         let why = "Nobody looks at workers: profile.hertz is 0 in the settings.";
         return Shown::new(title, html! { h1 { (title) } (nothing(why)) });
     };
     let answer = profiles.answer(asked.question(view.now));
     let main = html! {
-        h1 { (title) @if !asked.route.is_empty() { " of " span.name { (asked.route) } } }
+        h1 {
+            (title)
+            @if !asked.route.is_empty() { " of " span.name { (asked.route) } }
+            @else if asked.pools.chosen().is_some() { (asked.pools.title()) }
+        }
         (choice(&asked, &answer))
         @if let Some(why) = &answer.error {
             p.empty { @for line in why.lines() { (line) br; } }
@@ -104,6 +123,7 @@ fn choice(asked: &Asked, answer: &Answer) -> Markup {
     let is_listed = answer.routes.iter().any(|(name, _)| *name == asked.route);
     html! {
         form.ask action="/profile" {
+            (asked.pools.control(Some("all")))
             label { "Route " select name="route" {
                 (option("", "all", asked.route.is_empty()))
                 @if !is_listed && !asked.route.is_empty() { (option(&asked.route, &asked.route, true)) }

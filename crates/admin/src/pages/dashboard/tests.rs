@@ -34,8 +34,9 @@ impl Host for Says {
 
     fn metrics(&self, _page: &mut Exposition) {}
 
-    fn boot(&self) -> Option<Explained> {
-        serde_json::from_value(self.0.get("explained")?.clone()).ok()
+    fn boot(&self, pool: Option<&str>) -> Option<Explained> {
+        let of = pool.map_or("explained".to_owned(), |pool| format!("explained {pool}"));
+        serde_json::from_value(self.0.get(of)?.clone()).ok()
     }
 
     fn profiles(&self) -> Option<Arc<Profiles>> {
@@ -314,6 +315,7 @@ fn a_request_is_told_from_its_head_to_its_last_byte() {
 /// What workers were seen at: each stack (the outermost call first) with its samples.
 fn seen(stacks: &[(&[&str], u64)]) -> Sources {
     let profiles = Profiles::start(Options {
+        default_pool: "default",
         path: None,
         bytes_max: 1 << 20,
         keep: Duration::from_hours(1),
@@ -386,4 +388,35 @@ fn a_wide_profile_is_cut_to_what_a_page_takes() {
     let page = show(&seen(&stacks), "/profile");
     assert!(page.matches("data-name=").count() <= 4_000, "boxes");
     assert!(page.len() < 2_000_000, "{} bytes", page.len());
+}
+
+#[test]
+fn a_page_is_about_the_pool_that_is_asked_for() {
+    let image = |mode: &str| json!({"mode": mode});
+    let boot = |file: &str| json!({"boot": {"files": [{"file": file}]}});
+    let mut says = json!({
+        "image": image("shared"), "explained": boot("/shop.php"), "explained default": boot("/shop.php"),
+        "pools": [{"name": "default", "booted": image("shared")}, {"name": EVIL, "booted": image("resident")}],
+    });
+    says[format!("explained {EVIL}")] = boot("/other.php");
+    let several = sources(says, &Batch::default(), 8);
+    let other = |path: &str| show(&several, &link(path, &[("pool", EVIL)]));
+    let first = show(&several, "/boot");
+    assert!(first.contains("/shop.php") && first.contains("<select name=\"pool\">"), "{first}");
+    assert!(first.contains("<option value=\"default\" selected>"), "{first}");
+    assert!(other("/boot").contains("/other.php") && !other("/boot").contains("/shop.php"));
+    assert!(show(&several, "/image").contains("return to it after each request"));
+    assert!(other("/image").contains("never rolled back"));
+    for path in ["/boot", "/image", "/calls", "/profile"] {
+        assert!(!other(path).contains(EVIL), "{path}: a name is text");
+        let unknown = show(&several, &format!("{path}?pool=nobody"));
+        assert!(
+            unknown.contains("There is no pool nobody") && unknown.contains("default, "),
+            "{unknown}"
+        );
+    }
+    // Where there is one, nothing is to be chosen.
+    let one = sources(json!({"explained": boot("/shop.php")}), &Batch::default(), 8);
+    assert!(!show(&one, "/boot").contains("pool"), "{}", show(&one, "/boot"));
+    assert!(show(&one, "/boot?pool=nobody").contains("the default one"));
 }

@@ -17,7 +17,7 @@ pub(super) fn show(view: &View) -> Shown {
         h1 { "Workers" }
         (part("tiles", "", &tiles(&status)))
         @if !status.growth.is_empty() {
-            (part("growth", "What grows", &growth(&status.growth)))
+            (part("growth", "What grows", &growth(&status.growth, !status.pools.is_empty())))
         }
         (part("table", "", &table(&status)))
     };
@@ -39,11 +39,12 @@ fn tiles(status: &Status) -> Markup {
 }
 
 /// `App\Registry::$items`: +1 element per request since generation 7, 212 B each.
-fn growth(all: &[GrowthStatus]) -> Markup {
+fn growth(all: &[GrowthStatus], are_several: bool) -> Markup {
     html! {
         p { "What resident workers hold more of with each request. That of memory ends by " code { "limits.growth_bytes_max" } "." }
         div.scroll tabindex="0" { table {
             thead { tr {
+                @if are_several { th scope="col" { "Pool" } }
                 th scope="col" { "What" }
                 th.number scope="col" { "Per request" }
                 th.number scope="col" { "Each" }
@@ -55,6 +56,7 @@ fn growth(all: &[GrowthStatus]) -> Markup {
             } }
             tbody { @for it in all {
                 tr {
+                    @if are_several { td { (it.pool) } }
                     th.name scope="row" { (without_controls(&it.name)) }
                     td.number { "+" (per_request(it)) " " (without_controls(&it.unit)) }
                     td.number { @if it.bytes_each > 0 { (human::bytes(it.bytes_each)) } }
@@ -87,6 +89,7 @@ fn table(status: &Status) -> Markup {
     let most = |of: fn(&samovar_wire::WorkerStatus) -> u64| {
         status.workers.iter().map(of).max().unwrap_or(0) as f64
     };
+    let are_several = !status.pools.is_empty();
     let (most_requests, most_memory) = (most(|w| w.requests), most(|w| w.rss_bytes));
     html! {
         div.scroll tabindex="0" {
@@ -94,6 +97,7 @@ fn table(status: &Status) -> Markup {
                 thead {
                     tr {
                         th.number scope="col" { "Process" }
+                        @if are_several { th scope="col" { "Pool" } }
                         th.number scope="col" { "Cell" }
                         th scope="col" { "State" }
                         th scope="col" { "Model" }
@@ -111,6 +115,7 @@ fn table(status: &Status) -> Markup {
                     @for worker in status.workers.iter().take(ROWS_MAX) {
                         tr {
                             th.number scope="row" { (worker.pid) }
+                            @if are_several { td { (worker.pool) } }
                             td.number { (worker.cell) }
                             td { i class={ "dot " (state_class(&worker.state)) } {} (worker.state) }
                             td { (worker.model) }

@@ -1,5 +1,6 @@
 //! Whether requests should be sent here: the word of `/ready`, for load balancers.
 
+use crate::pools::unknown;
 use samovar_config::DEFAULT_POOL;
 use samovar_wire::Status;
 use std::fmt::Write;
@@ -45,7 +46,7 @@ pub(super) fn readiness(
         return match pool {
             None | Some(DEFAULT_POOL) if own == Readiness::Ready => Ok(own.words().to_owned()),
             None | Some(DEFAULT_POOL) => Err(own.words().to_owned()),
-            Some(other) => Err(unknown(other)),
+            Some(other) => Err(unknown(other, &[DEFAULT_POOL])),
         };
     }
     let of = |(one, queue_max): (&samovar_wire::PoolStatus, &u64)| {
@@ -54,7 +55,8 @@ pub(super) fn readiness(
     let all: Vec<(String, Readiness)> = status.pools.iter().zip(limits).map(of).collect();
     if let Some(name) = pool {
         let Some((_, found)) = all.iter().find(|(its, _)| its == name) else {
-            return Err(unknown(name));
+            let known: Vec<&str> = all.iter().map(|(name, _)| &**name).collect();
+            return Err(unknown(name, &known));
         };
         let words = found.words().to_owned();
         return if *found == Readiness::Ready { Ok(words) } else { Err(words) };
@@ -70,10 +72,6 @@ pub(super) fn readiness(
         let _ = write!(text, "\npool {name}: {}", found.words());
     }
     if is_ready { Ok(text) } else { Err(text) }
-}
-
-fn unknown(name: &str) -> String {
-    format!("there is no pool `{}`", name.escape_debug())
 }
 
 fn of_pool(status: &Status, name: &str, queued: u64, queue_max: u64) -> Readiness {
@@ -120,7 +118,7 @@ mod tests {
         assert_eq!(ask("idle", None), Ok("ready".to_owned()));
         assert_eq!(ask("busy", Some("default")), Ok("ready".to_owned()));
         assert_eq!(ask("booting", None), Err("no worker has booted yet".to_owned()));
-        assert_eq!(ask("idle", Some("api")), Err("there is no pool `api`".to_owned()));
+        assert_eq!(ask("idle", Some("api")), Err(unknown("api", &["default"])));
         let drains = Status { draining: true, ..status(&[("", "idle", 0)]) };
         assert!(readiness(&drains, &[100], None).is_err());
         let mut full = status(&[("", "busy", 0)]);

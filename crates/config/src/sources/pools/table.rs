@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::problem::Problem;
+use crate::sources::consoles::TypedConsole;
 use crate::sources::typed::Typed;
 
 /// A table as it was typed: its settings are laid over the others' when these are known.
@@ -15,6 +16,8 @@ pub(crate) struct TypedPool {
     pub(crate) hosts: Vec<String>,
     /// The rest of the table.
     pub(crate) typed: Vec<Typed>,
+    /// Its `[[pool.console]]`.
+    pub(crate) consoles: Vec<TypedConsole>,
 }
 
 impl TypedPool {
