@@ -29,7 +29,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("SAMOVAR_BIN", ROOT / "target/release/samovar"))
-LOAD = ROOT / "target/release/samovar-load"
+LOADS = (BINARY.with_name("samovar-load"), ROOT / "target/release/samovar-load")
 START_SECONDS_MAX = 60
 SETTLE_SECONDS = 0.5  # From the start of the mischief to the start of the measurement.
 CONNECTIONS = 16
@@ -57,6 +57,7 @@ CONFIG = """
 admin = "127.0.0.1:0"
 [php]
 memory_limit = "-1"
+post_max_size = "64M"
 [[pool]]
 name = "bad"
 match = "/bad/*"
@@ -108,21 +109,21 @@ def asks(what, pause=0.0, body=None):
         connection = http.client.HTTPConnection(lab.address, timeout=10)
         with contextlib.closing(connection):
             connection.request("POST" if body else "GET", f"/bad/?do={what}", body=body)
-            connection.getresponse().read()
+            answer = connection.getresponse()
+            if answer.status == 200 and answer.read() == f"ok {len(body or '')}".encode():
+                lab.good += 1
         over.wait(pause)
     return act
-
-
-def held_lock(lab, over):
-    """Workers wait for a lock that somebody else has."""
-    asks("stuck")(lab, over)
 
 
 def slow_reader(lab, over):
     """Wants 50 MB, and takes them at 1 MB a second."""
     with socket.create_connection(lab.address.rsplit(":", 1), timeout=10) as stream:
         stream.sendall(b"GET /bad/?do=big HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        while not over.is_set() and stream.recv(100_000):
+        got = 0
+        while not over.is_set() and (more := len(stream.recv(100_000))):
+            got += more
+            lab.good += got > 1_000_000
             over.wait(0.1)
 
 
@@ -137,7 +138,8 @@ def stopped(lab, over):
 def dying_boot(lab, over):
     """New code that dies while it boots, deployed again and again."""
     (lab.bad / "index.php").write_text("<?php posix_kill(getmypid(), SIGKILL);", encoding="utf-8")
-    lab.control("reload", "--pool", "bad")
+    told = lab.run("reload", "--pool", "bad")
+    lab.good += told.returncode != 0
     over.wait(0.05)
 
 
@@ -145,20 +147,21 @@ def nothing(_lab, over):
     over.wait()
 
 
-# Kind: what a thread does, how many of them, and what that is.
+# Kind: what a thread does, how many of them, what that is, and of which of the pool's counters one has to grow by it.
+# `good` are those that came to what they were meant to.
 KINDS = {
-    "burn": (nothing, 1, "two programs beside the server compute, as nice as the pool"),
-    "crash": (asks("crash", 0.1), 2, "twenty crashes a second"),
-    "loop": (asks("loop"), 2, "endless loops, each ended by its deadline"),
-    "eat": (asks("eat"), 1, "memory up to the ceiling"),
-    "stuck": (held_lock, 40, "workers wait for a lock, forty clients for workers"),
-    "flood": (asks("", 0), 100, "a hundred clients at once, most of them refused"),
-    "stopped": (stopped, 4, "workers are stopped and found out"),
-    "boot": (dying_boot, 1, "new code dies while it boots, again and again"),
-    "big": (slow_reader, 8, "50 MB each for clients that take 1 MB a second"),
-    "upload": (asks("", 0, b"x" * 20_000_000), 2, "20 MB a request"),
-    "fork": (asks("fork", 0.2), 2, "a hundred children a request, up to the limit of processes"),
-    "log": (asks("log"), 2, "a thousand lines a request for the log"),
+    "burn": (nothing, 1, "two programs beside the server compute, as nice as the pool", ()),
+    "crash": (asks("crash", 0.1), 2, "twenty crashes a second", ("worker_restarts_total",)),
+    "loop": (asks("loop"), 2, "endless loops, each ended by its deadline", ("timeouts_total",)),
+    "eat": (asks("eat"), 1, "memory up to the ceiling", ("worker_restarts_total",)),
+    "stuck": (asks("stuck"), 40, "workers wait for a lock, forty clients for workers", ("timeouts_total",)),
+    "flood": (asks("", 0), 100, "a hundred clients at once, most of them refused", ("rejected_total",)),
+    "stopped": (stopped, 4, "workers are stopped and found out", ("worker_restarts_total", "timeouts_total")),
+    "boot": (dying_boot, 1, "new code dies while it boots, again and again", ("good",)),
+    "big": (slow_reader, 8, "50 MB each for clients that take 1 MB a second", ("good",)),
+    "upload": (asks("", 0, b"x" * 20_000_000), 2, "20 MB a request", ("good",)),
+    "fork": (asks("fork", 0.2), 2, "a hundred children a request, up to the limit of processes", ("good",)),
+    "log": (asks("log"), 2, "a thousand lines a request for the log", ("good",)),
 }
 
 
@@ -169,7 +172,7 @@ class Lab:
     """The server and its two sites."""
 
     def __init__(self, folder, nice, stack):
-        self.folder, self.bad, self.nice = folder, folder / "bad", nice
+        self.folder, self.bad, self.nice, self.good = folder, folder / "bad", nice, 0
         for site, text in (("shop", PAGE), ("bad", BAD)):
             (folder / site).mkdir()
             (folder / site / "index.php").write_text(text, encoding="utf-8")
@@ -187,12 +190,19 @@ class Lab:
             time.sleep(0.05)
         self.address = status["listen"][0].split("//")[-1]
 
+    def run(self, command, *flags):
+        asked = [BINARY, command, "--control", self.folder / "control.sock", *flags]
+        return subprocess.run(asked, capture_output=True, check=False)
+
     def control(self, command, *flags):
-        asked = [BINARY, command, "--control", self.folder / "control.sock", "--json", *flags]
-        out = subprocess.run(asked, capture_output=True, check=False).stdout
         with contextlib.suppress(ValueError):
-            return json.loads(out)
+            return json.loads(self.run(command, "--json", *flags).stdout)
         return None
+
+    def counters(self):
+        """Those of the bad pool."""
+        pools = (self.control("status") or {"pools": []})["pools"]
+        return next((pool for pool in pools if pool["name"] == "bad"), {}) | {"good": self.good}
 
     def workers(self, pool):
         status = self.control("status") or {"workers": []}
@@ -204,16 +214,22 @@ class Lab:
         for pid in self.workers("bad"):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
-        self.control("reload", "--pool", "bad", "--force")
+        self.run("reload", "--pool", "bad", "--force")
 
     def end(self):
         self.server.terminate()
         self.server.wait()
 
 
+def load():
+    """The client; the release build's, if the server's has none beside it."""
+    found = next((path for path in LOADS if path.exists()), None)
+    return found or sys.exit("samovar-load is not built\nhint: cargo build --release -p samovar-load")
+
+
 def shop(lab, asked):
     """How the shop answers: percentiles in ms, and how many requests had no good answer."""
-    command = [LOAD, f"http://{lab.address}/", "--connections", CONNECTIONS, "--rate", asked.rate, "--seconds",
+    command = [load(), f"http://{lab.address}/", "--connections", CONNECTIONS, "--rate", asked.rate, "--seconds",
                asked.seconds]
     out = subprocess.run([str(part) for part in command], capture_output=True, check=True, text=True).stdout
     told = json.loads(out)
@@ -234,7 +250,7 @@ def burners(nice):
 
 def pair(lab, kind, asked, calm_first):
     """The shop beside a calm neighbour, and beside a bad one."""
-    act, threads, _ = KINDS[kind]
+    act, threads, what, growing = KINDS[kind]
     found = {}
     for way in ("calm", "bad") if calm_first else ("bad", "calm"):
         with contextlib.ExitStack() as stack:
@@ -245,8 +261,14 @@ def pair(lab, kind, asked, calm_first):
                 if kind == "stuck":
                     held = stack.enter_context(open(lab.bad / "lock", "w", encoding="utf-8"))
                     lock(held)
-                stack.enter_context(Mischief(lab, act, threads))
-            found[way] = shop(lab, asked)
+                before = lab.counters()
+                with Mischief(lab, act, threads):
+                    found[way] = shop(lab, asked)
+                after = lab.counters()
+                if growing and not any(after[name] > before[name] for name in growing):
+                    sys.exit(f"{kind} ({what}) has had no effect: none of {', '.join(growing)} has grown")
+            else:
+                found[way] = shop(lab, asked)
     return found
 
 

@@ -24,8 +24,11 @@ use tempfile::TempDir;
 /// Says whose it is, what was asked for, and by which limit of memory.
 const SAYS: &str = "echo NAME, ' ', $_SERVER['REQUEST_URI'], ' ', ini_get('memory_limit');";
 
-/// Does what the query says: waits for a file, loops, takes memory, dies.
+/// Does what the query says: waits for a file, loops, takes memory, dies, forks, answers at length, fills the log.
 const TRICKS: &str = "
+    if (isset($_GET['fork'])) { for ($i = 0; $i < 30; $i++) { if (pcntl_fork() === 0) { usleep(300000); posix_kill(getmypid(), SIGKILL); } } }
+    if (isset($_GET['big'])) { for ($i = 0; $i < 300; $i++) { echo str_repeat('x', 100000); } }
+    if (isset($_GET['log'])) { for ($i = 0; $i < 3000; $i++) { error_log('something is wrong'); } }
     while (isset($_GET['until']) && !file_exists($_GET['until'])) { usleep(5000); }
     if (isset($_GET['loop'])) { while (true); }
     if (isset($_GET['eat'])) { ini_set('memory_limit', -1); $all = []; while (true) { $all[] = str_repeat('x', 1 << 20); } }

@@ -1,13 +1,14 @@
 //! What a request does that no rollback undoes: its worker is replaced, and no request notices.
 
 use crate::{image, mode, script, silent, thrice};
-use samovar_testkit::eventually;
 use samovar_testkit::http::Request;
+use samovar_testkit::{WATCHDOG, eventually};
 use std::io::{Read as _, Write as _};
 
 #[test]
 fn a_kept_connection_works_and_a_dead_one_reaches_no_request() {
     let (listener, port) = silent();
+    let (tell, is_closed) = std::sync::mpsc::channel();
     let database = std::thread::spawn(move || {
         let mut connections = 0;
         // That of the image process, which sees that it cannot be shared, and one for each worker.
@@ -22,6 +23,8 @@ fn a_kept_connection_works_and_a_dead_one_reaches_no_request() {
                 }
                 client.write_all(format!("{connections}\n").as_bytes()).expect("it is read");
             }
+            drop(client);
+            tell.send(connections).expect("the test goes on");
         }
     });
     let server = script(&format!(
@@ -31,6 +34,7 @@ fn a_kept_connection_works_and_a_dead_one_reaches_no_request() {
     .args(["--rehearse", "false"])
     .start();
     assert_eq!(thrice(&server, "/"), "2 ");
+    while is_closed.recv_timeout(WATCHDOG).expect("the first worker's is closed") != 2 {}
     // Not repeatable: it would be lost with a worker whose connection is found dead too late.
     for _ in 0..3 {
         let answer = server.client().request(&Request::form("/", "a=b"));

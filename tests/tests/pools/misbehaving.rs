@@ -2,10 +2,11 @@
 
 use super::{API, BLOG, Sites, pool, workers};
 use samovar_testkit::http::{Client, Request};
-use samovar_testkit::{Server, binary, eventually};
+use samovar_testkit::{Server, binary, eventually, kill};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+const SIGSTOP: i32 = 19;
 /// Requests of the shop beside each mishap.
 const REQUESTS: usize = 40;
 
@@ -16,6 +17,23 @@ fn shop_answers(server: &Server, during: &str) {
         let answer = client.get("/");
         assert_eq!((answer.status, answer.text().as_str()), (200, "shop / 64M"), "{during}");
     }
+}
+
+/// Nobody of it was replaced, refused, lost or booted anew.
+fn shop_is_untouched(server: &Server, before: &[i32], after: &str) {
+    assert_eq!(workers(server, "default"), before, "{after}");
+    let shop = pool(server, "default");
+    for name in [
+        "rejected_total",
+        "responses_5xx_total",
+        "retries_total",
+        "timeouts_total",
+        "worker_restarts_total",
+        "workers_recycled_total",
+    ] {
+        assert_eq!(shop[name], 0, "{after}: {name} of {shop}");
+    }
+    assert_eq!(shop["generation"], 1, "{after}");
 }
 
 fn send(server: &Server, target: &str) -> Client {
@@ -83,6 +101,71 @@ fn endless_loops_memory_and_deaths_are_one_pools() {
     assert_eq!(workers(&server, "default"), before, "nobody was replaced");
     assert_eq!(pool(&server, "default")["responses_5xx_total"], 0);
     assert!(pool(&server, "blog")["worker_restarts_total"].as_u64() >= Some(1));
+    server.stop();
+}
+
+#[test]
+fn stopped_workers_children_floods_and_long_bodies_are_one_pools() {
+    let sites = Sites::new();
+    let times = "[pool.timeouts]\nanswer = '500ms'\ngrace = '500ms'\n";
+    let server = sites.server(&format!("{API}{times}{BLOG}")).start();
+    let before = workers(&server, "default");
+    let [api] = workers(&server, "api")[..] else { panic!("one worker") };
+    kill(api, SIGSTOP);
+    let mut stopped = send(&server, "/api/x");
+    shop_answers(&server, "a worker of the other pool is stopped");
+    assert_eq!(stopped.read(false).status, 504);
+    eventually("another worker", || (server.get("/api/x").status == 200).then_some(()));
+    shop_is_untouched(&server, &before, "a worker was stopped");
+
+    // Children that stay behind for a while.
+    let mut forking = send_to(&server, "/x?fork", "blog.example");
+    shop_answers(&server, "the other pool forks");
+    assert_eq!(forking.read(false).status, 200);
+    shop_is_untouched(&server, &before, "the other pool has forked");
+
+    // 30 MB that nobody takes, beside 20 MB that come slowly.
+    let mut taking = send_to(&server, "/x?big", "blog.example");
+    let mut giving = server.client();
+    let body = vec![b'x'; 20_000_000];
+    let request = Request::post("/x", "text/plain", body).header("Host", "blog.example").bytes();
+    let (first, rest) = request.split_at(10_000_000);
+    giving.send(first);
+    shop_answers(&server, "long bodies of the other pool are on their way");
+    giving.send(rest);
+    assert_eq!(giving.read(false).status, 200);
+    let answer = taking.read(false);
+    assert_eq!((answer.status, answer.body.len() > 30_000_000), (200, true));
+    shop_is_untouched(&server, &before, "the other pool had long bodies");
+
+    let mut logging = send_to(&server, "/x?log", "blog.example");
+    shop_answers(&server, "the other pool fills the log");
+    assert_eq!(logging.read(false).status, 200);
+    shop_is_untouched(&server, &before, "the other pool has filled the log");
+    server.stop();
+}
+
+/// Who kills a pool's template again and again has its application booted anew, and nobody else's.
+#[test]
+fn a_storm_of_deaths_is_one_pools() {
+    let sites = Sites::new();
+    let server = sites.server(&format!("{API}{BLOG}")).start();
+    let before = workers(&server, "default");
+    for round in 0..10 {
+        for target in ["/api/x?die", "/x?die"] {
+            let host = if target.starts_with("/api") { "localhost" } else { "blog.example" };
+            let mut dying = send_to(&server, target, host);
+            shop_answers(&server, target);
+            // Deaths on end are held back: then nobody is there in time.
+            let status = dying.read(false).status;
+            assert!([502, 503].contains(&status), "{round}: {target}: {status}");
+        }
+    }
+    shop_is_untouched(&server, &before, "workers of both others have died again and again");
+    for (target, host) in [("/api/x", "localhost"), ("/x", "blog.example")] {
+        let request = Request::get(target).header("Host", host);
+        eventually(target, || (server.client().request(&request).status == 200).then_some(()));
+    }
     server.stop();
 }
 

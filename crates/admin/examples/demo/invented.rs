@@ -369,6 +369,11 @@ impl Host for Server {
                 ],
             },
             "workers": workers,
+            "upstreams": [
+                {"address": "unix:/run/php/php8.2-fpm.sock", "connections": 2, "requests_total": 18_402,
+                    "answers_total": 18_399, "waited_seconds": 1_512.0, "troubles": {"closed": 3},
+                    "last_trouble": {"reason": "closed", "words": "", "at": samovar_insight::now().saturating_sub(1_320)}},
+            ],
             "consoles": [
                 {"name": "messages", "pid": 4_201, "state": "running", "restarts": 0,
                     "rss_bytes": 42_000_000, "age_seconds": 7_812.0},

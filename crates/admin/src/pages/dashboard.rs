@@ -16,6 +16,7 @@ mod requests;
 mod route;
 mod routes;
 mod tables;
+mod upstreams;
 mod workers;
 
 use crate::answer::{self, Answer};

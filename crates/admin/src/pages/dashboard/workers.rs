@@ -1,7 +1,7 @@
 //! `/workers`: who runs requests.
 
 use super::tables::{self, state_class};
-use super::{Shown, View};
+use super::{Shown, View, upstreams};
 use crate::chart::{bar, without_controls};
 use crate::frame::{moment, nothing, part, tile};
 use crate::human;
@@ -20,6 +20,9 @@ pub(super) fn show(view: &View) -> Shown {
             (part("growth", "What grows", &growth(&status.growth, !status.pools.is_empty())))
         }
         (part("table", "", &table(&status)))
+        @if !status.upstreams.is_empty() {
+            (part("upstreams", "php-fpm", &upstreams::table(&status.upstreams, !status.pools.is_empty())))
+        }
     };
     Shown::new("Workers", main)
 }
