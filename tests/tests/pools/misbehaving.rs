@@ -111,8 +111,9 @@ fn stopped_workers_children_floods_and_long_bodies_are_one_pools() {
     let server = sites.server(&format!("{API}{times}{BLOG}")).start();
     let before = workers(&server, "default");
     let [api] = workers(&server, "api")[..] else { panic!("one worker") };
+    let mut stopped = send(&server, &waits_until(&sites.path("never")));
+    eventually("a busy worker", || (pool(&server, "api")["busy"] == 1).then_some(()));
     kill(api, SIGSTOP);
-    let mut stopped = send(&server, "/api/x");
     shop_answers(&server, "a worker of the other pool is stopped");
     assert_eq!(stopped.read(false).status, 504);
     eventually("another worker", || (server.get("/api/x").status == 200).then_some(()));
