@@ -107,7 +107,7 @@ impl Post {
             Some(packed) => request.header("content-encoding", "gzip").send(&packed[..]),
             None => request.send(body),
         };
-        let mut answer = sent.map_err(|e| e.to_string().trim_end_matches([':', ' ']).to_owned())?;
+        let mut answer = sent.map_err(|e| e.to_string())?;
         let retry_after = answer.headers().get("retry-after").and_then(|value| value.to_str().ok());
         let retry_after = retry_after.map(str::to_owned);
         // The status is known: an answer whose body breaks off has the same meaning.

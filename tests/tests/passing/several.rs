@@ -169,6 +169,38 @@ fn so_many_may_wait_and_no_more() {
     assert_eq!((queued(), site.in_use()), (0, 0));
 }
 
+#[test]
+fn who_has_no_room_is_told_of_and_who_is_away_stays_so() {
+    let (root, first) = (site(), fpm("first"));
+    let away = "unix:/nowhere/else.sock";
+    let limits = ["--fastcgi-connections-max", "1", "--fastcgi-connect-timeout", "300ms"];
+    let config = several(&[&first.address(), away]);
+    let server = Server::at(root.path()).workers(2).config(&config).args(limits).start();
+    // Whoever finds nobody there has asked in vain before the other one has no room.
+    assert_eq!(who_answers(&server, 2).len(), 1);
+    let gate = root.path().join("gate");
+    let mut busy = server.client();
+    busy.send(&Request::get(&format!("/old/?do=wait&gate={}", gate.display())).bytes());
+    let open = || server.status()["fastcgi_passes_open"] == 1;
+    eventually("it is at php-fpm", || open().then_some(()));
+    eventually("there is no room", || {
+        server.get("/old/?do=server");
+        (trouble(&server, "full") == 2).then_some(())
+    });
+    let (first, away) = (figures(&server, &first.address()), figures(&server, away));
+    assert_eq!(
+        (&first["troubles"]["full"], &first["last_trouble"]["reason"]),
+        (&2.into(), &"full".into())
+    );
+    assert_eq!(
+        (&away["troubles"]["full"], &away["last_trouble"]["reason"]),
+        (&0.into(), &"unreachable".into())
+    );
+    std::fs::write(&gate, "").expect("our own folder");
+    assert_eq!(busy.read(false).text(), "waited");
+    server.stop();
+}
+
 /// A port that leads to a socket; for as long as the test runs.
 fn leads_to(socket: std::path::PathBuf) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -198,8 +198,8 @@ fn certificate_line(of: &CertificateStatus, now: u64) -> String {
 
 /// `php-fpm at unix:/run/php.sock: 120 requests  heads after 12 ms  3 connections  waiting 0  failed 2 (closed 2), the last 5 min ago: …`.
 fn upstream_line(of: &UpstreamStatus, now: u64) -> String {
-    let whose = if of.pool.is_empty() { String::new() } else { format!(" of pool {}", of.pool) };
-    let mut line = format!("php-fpm at {}{whose}: {} requests", of.address, of.requests_total);
+    let (whose, address) = (whose(&of.pool), &of.address);
+    let mut line = format!("{whose}php-fpm at {address}: {} requests", of.requests_total);
     if let Some(mean) = of.mean_seconds() {
         let _ = write!(line, "  heads after {:.1} ms", mean * 1000.0);
     }

@@ -197,8 +197,7 @@ fn pool_status(
 /// Of all pools.
 fn upstreams(sources: &StatusSources) -> Vec<UpstreamStatus> {
     let mut found = Vec::new();
-    let is_one = sources.pools.iter().next().is_none();
-    let first = if is_one { "" } else { DEFAULT_POOL };
+    let first = if sources.pools.is_empty() { "" } else { DEFAULT_POOL };
     let others = sources.pools.iter().map(|pool| (pool.name.as_str(), &pool.front));
     for (pool, front) in std::iter::once((first, &sources.front)).chain(others) {
         found.extend(front.upstreams().into_iter().map(|one| upstream(pool, one)));
@@ -208,8 +207,6 @@ fn upstreams(sources: &StatusSources) -> Vec<UpstreamStatus> {
 
 fn upstream(pool: &str, of: UpstreamFigures) -> UpstreamStatus {
     let unix = |at: SystemTime| at.duration_since(UNIX_EPOCH).map_or(0, |at| at.as_secs());
-    let troubles =
-        Trouble::ALL.iter().map(|why| (why.name().to_owned(), of.troubles[*why as usize]));
     UpstreamStatus {
         pool: pool.to_owned(),
         address: of.address,
@@ -218,7 +215,7 @@ fn upstream(pool: &str, of: UpstreamFigures) -> UpstreamStatus {
         requests_total: of.requests,
         answers_total: of.answers,
         waited_seconds: seconds(of.waited),
-        troubles: troubles.collect(),
+        troubles: by_trouble(&of.troubles),
         last_trouble: of.last.map(|last| UpstreamTrouble {
             reason: last.trouble.name().to_owned(),
             words: last.words,
@@ -255,6 +252,10 @@ fn scaling(line: &ScaleLine) -> ScalingStatus {
     }
 }
 
+fn by_trouble(totals: &[u64; Trouble::ALL.len()]) -> BTreeMap<String, u64> {
+    Trouble::ALL.iter().map(|why| (why.name().to_owned(), totals[*why as usize])).collect()
+}
+
 fn front_status(front: &CountersSnapshot) -> FrontStatus {
     FrontStatus {
         queue_depth: front.queue_depth,
@@ -286,10 +287,7 @@ fn front_status(front: &CountersSnapshot) -> FrontStatus {
         fastcgi_passes_total: front.fastcgi_passes_total,
         fastcgi_passes_open: front.fastcgi_passes_open,
         fastcgi_passes_queued: front.fastcgi_passes_queued,
-        fastcgi_pass_troubles: Trouble::ALL
-            .iter()
-            .map(|why| (why.name().to_owned(), front.fastcgi_pass_trouble_totals[*why as usize]))
-            .collect(),
+        fastcgi_pass_troubles: by_trouble(&front.fastcgi_pass_trouble_totals),
     }
 }
 

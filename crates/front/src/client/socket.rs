@@ -38,8 +38,18 @@ fn first(socket: impl AsFd) -> io::Result<Option<u8>> {
     Ok((bytes > 0).then_some(byte[0]))
 }
 
-fn is_early<T>(looked: &io::Result<T>) -> bool {
-    looked.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+/// `look`, as soon as there is something: the runtime may say so too early.
+fn look_when_ready<T>(
+    mut poll_ready: impl FnMut() -> Poll<io::Result<()>>,
+    look: impl Fn() -> io::Result<T>,
+) -> Poll<io::Result<T>> {
+    loop {
+        ready!(poll_ready())?;
+        match look() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            looked => return Poll::Ready(looked),
+        }
+    }
 }
 
 impl Socket for TcpStream {
@@ -48,13 +58,8 @@ impl Socket for TcpStream {
     }
 
     fn poll_first(&self, cx: &mut Context<'_>) -> Poll<io::Result<Option<u8>>> {
-        loop {
-            ready!(self.poll_read_ready(cx))?;
-            let looked = self.try_io(Interest::READABLE, || first(self));
-            if !is_early(&looked) {
-                return Poll::Ready(looked);
-            }
-        }
+        let look = || self.try_io(Interest::READABLE, || first(self));
+        look_when_ready(|| self.poll_read_ready(cx), look)
     }
 
     fn keeps_written(&self) -> bool {
@@ -68,13 +73,8 @@ impl Socket for UnixStream {
     }
 
     fn poll_first(&self, cx: &mut Context<'_>) -> Poll<io::Result<Option<u8>>> {
-        loop {
-            ready!(self.poll_read_ready(cx))?;
-            let looked = self.try_io(Interest::READABLE, || first(self));
-            if !is_early(&looked) {
-                return Poll::Ready(looked);
-            }
-        }
+        let look = || self.try_io(Interest::READABLE, || first(self));
+        look_when_ready(|| self.poll_read_ready(cx), look)
     }
 
     fn keeps_written(&self) -> bool {

@@ -96,7 +96,6 @@ async fn connect(
         };
         let error = error.map(|error| error.to_string());
         let Some(at) = at else {
-            pass.upstreams.iter().for_each(|one| upstreams.failed(one, trouble, error.as_deref()));
             return Err(report(request, &pass.addresses(), trouble, error.as_deref()));
         };
         upstreams.failed(&pass.upstreams[at], trouble, error.as_deref());

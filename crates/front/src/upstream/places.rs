@@ -82,12 +82,14 @@ pub struct UpstreamFigures {
 impl AllPlaces {
     pub(super) fn of(&self, upstream: &Upstream) -> Arc<Places> {
         let mut all = self.lock();
-        let is_crowded = all.len() >= REMEMBERED_MAX;
-        all.retain(|known, places| {
-            known == upstream
-                || Arc::strong_count(places) > 1
-                || (!is_crowded && places.is_remembered())
-        });
+        let is_used = |places: &Arc<Places>| Arc::strong_count(places) > 1;
+        all.retain(|known, places| known == upstream || is_used(places) || places.is_remembered());
+        if all.len() >= REMEMBERED_MAX && !all.contains_key(upstream) {
+            let unused = all.iter().filter(|(_, places)| !is_used(places));
+            let oldest = unused.min_by_key(|(_, places)| places.last().asked);
+            let oldest = oldest.map(|(known, _)| known.clone());
+            oldest.and_then(|oldest| all.remove(&oldest));
+        }
         Arc::clone(all.entry(upstream.clone()).or_default())
     }
 
@@ -191,7 +193,17 @@ mod tests {
         assert!(!last.words.contains(char::is_control), "{}", last.words);
         drop(held);
         drop(all.of(&upstream(200)));
-        assert_eq!(all.figures().len(), 1, "there were too many that nobody uses");
+        assert_eq!(all.figures().len(), 2, "nobody has asked the others");
+    }
+
+    #[test]
+    fn of_too_many_the_one_is_forgotten_that_was_asked_longest_ago() {
+        let all = AllPlaces::default();
+        for number in 0..=REMEMBERED_MAX {
+            all.of(&upstream(number)).sent(Instant::now());
+        }
+        let first = all.figures().into_iter().next().expect("they were asked");
+        assert_eq!((all.figures().len(), &*first.address), (REMEMBERED_MAX, "unix:/run/0001.sock"));
     }
 
     #[test]

@@ -147,12 +147,12 @@ impl Upstreams {
         let chosen = match self.take_one(&pools, max, true) {
             Some(chosen) => chosen,
             None if self.places.queued.load(Ordering::Relaxed) >= settings.queue_max => {
-                return Err(full());
+                return Err(full(&pools, max));
             }
             None => {
                 let _waiting = Waiting::new(self, &pools);
                 let place = tokio::time::timeout_at(deadline, self.place(&pools, max));
-                place.await.map_err(|_| full())?
+                place.await.map_err(|_| full(&pools, max))?
             }
         };
         let (at, pool) = &pools[chosen];
@@ -387,7 +387,11 @@ fn is_quiet(wire: &mut AnyWire) -> bool {
     Pin::new(wire).poll_read(&mut cx, &mut ReadBuf::new(&mut byte)).is_pending()
 }
 
-fn full() -> NoLink {
+/// None had room; of those who are passed over because they could not be reached that is told already.
+fn full(pools: &[Untried], max: usize) -> NoLink {
+    let all = pools.iter().map(|(_, pool)| &pool.places);
+    let full = all.filter(|places| places.used.load(Ordering::Relaxed) >= max);
+    full.for_each(|places| places.failed(Trouble::Full, None));
     NoLink { trouble: Trouble::Full, at: None, error: None }
 }
 
