@@ -127,6 +127,7 @@ fn sweep_pool(shared: &Shared) {
     let timeouts = &setup.settings.timeouts;
     let mut events: Vec<FrontEvent> = Vec::new();
     let mut exchanges = shared.exchanges.borrow_mut();
+    exchanges.heed(&setup.settings.limits);
     exchanges.sweep(timeouts, &mut events);
     shared.counters.queue_depth.set(exchanges.swept_depth() as u64);
     shared.counters.slots_in_use.set(exchanges.in_use() as u64);
