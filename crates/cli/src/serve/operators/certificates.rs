@@ -1,16 +1,14 @@
-//! What operators see of certificates that are fetched: how long they last, and what came to nothing.
+//! What operators see of certificates: how long they last, and what came to nothing of fetching them.
 
 use samovar_insight::export::exposition::{Exposition, Kind};
 use samovar_wire::CertificateStatus;
+use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const SECONDS_A_DAY: f64 = 86_400.0;
 
 /// A sample for each name, where there is something to say.
 pub(super) fn metrics(certificates: &[CertificateStatus], page: &mut Exposition) {
-    if certificates.is_empty() {
-        return;
-    }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     family(
         page,
@@ -24,7 +22,7 @@ pub(super) fn metrics(certificates: &[CertificateStatus], page: &mut Exposition)
         certificates,
         "samovar_certificate_failures",
         "Attempts in a row to fetch one that came to nothing.",
-        |one| Some(f64::from(one.failures)),
+        |one| one.file.is_none().then(|| f64::from(one.failures)),
     );
     family(
         page,
@@ -42,10 +40,21 @@ fn family(
     help: &'static str,
     value: impl Fn(&CertificateStatus) -> Option<f64>,
 ) {
-    page.family(name, Kind::Gauge, help);
+    let mut samples = BTreeMap::new();
     for one in certificates {
         if let Some(value) = value(one) {
-            page.sample(&[("domain", &one.domain)], value);
+            // A file may be named twice.
+            samples.insert((&one.domain, &one.file), value);
+        }
+    }
+    if samples.is_empty() {
+        return;
+    }
+    page.family(name, Kind::Gauge, help);
+    for ((domain, file), value) in samples {
+        match file {
+            Some(file) => page.sample(&[("domain", domain), ("file", file)], value),
+            None => page.sample(&[("domain", domain)], value),
         }
     }
 }
