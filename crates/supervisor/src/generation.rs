@@ -87,6 +87,8 @@ pub(crate) struct Generation {
     pub(crate) workers: Workers,
     pub(crate) consoles: Consoles,
     pub(crate) ready: Readiness,
+    /// What its workers have been once, if not scripts.
+    seen_model: Model,
     pub(crate) started: Instant,
     pub(crate) image: Option<Image>,
     pub(crate) linking: Option<Linking>,
@@ -141,6 +143,7 @@ impl Generation {
             is_tracer: settings.command.options.traces,
             settings,
             ready: Readiness::Starting,
+            seen_model: Model::Script,
             started: now,
             image: None,
             linking: None,
@@ -506,6 +509,7 @@ impl Generation {
     /// An application turns resident when its first request finds out; then its successors boot ahead,
     /// and scripts beside it may have lost their last worker.
     pub(crate) fn look_at_models(&mut self, ground: &Ground) {
+        self.seen_model = self.model(ground);
         let resident = |(index, ..): (usize, i32, Instant)| {
             ground.supervision.report(index).is_some_and(|r| r.model != Model::Script)
         };
@@ -523,12 +527,12 @@ impl Generation {
         }
     }
 
-    /// How the application runs, as far as its workers say.
+    /// How the application runs, as far as its workers say, or those before them: they may have died while its code changes.
     pub(crate) fn model(&self, ground: &Ground) -> Model {
         let places = self.workers.places().iter().filter(|place| !place.is_script());
         let mut models =
             places.filter_map(|p| ground.supervision.report(p.cell())).map(|r| r.model);
-        models.find(|model| *model != Model::Script).unwrap_or(Model::Script)
+        models.find(|model| *model != Model::Script).unwrap_or(self.seen_model)
     }
 
     /// Whether all workers wait for requests, or run one.

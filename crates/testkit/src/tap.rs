@@ -60,7 +60,9 @@ impl Tap {
 
     /// Tells the reader what to do; a reader that is gone stays so.
     pub fn set(&self, mode: Reader) {
-        self.0.mode.store(mode as u8, Ordering::SeqCst);
+        let change = |now| (now != Reader::Gone as u8).then_some(mode as u8);
+        // Err: it is on its way out, which somebody may wait for.
+        let _ = self.0.mode.fetch_update(Ordering::SeqCst, Ordering::SeqCst, change);
     }
 
     /// Whether the pipe is closed at this end.

@@ -8,6 +8,10 @@ if (isset($_GET['getenv'])) {
     echo json_encode(getenv($_GET['getenv']));
     exit;
 }
+if (isset($_GET['hint'])) {
+    header('Link: ' . $_GET['hint']);
+    headers_send(103);
+}
 if (isset($_GET['accel'])) {
     header('X-Accel-Redirect: ' . $_GET['accel']);
 }

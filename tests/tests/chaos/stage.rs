@@ -373,9 +373,12 @@ impl Stage {
         }
         let pid = self.server.pid();
         let (memory, descriptors) = (self.memory_kb, self.descriptors);
-        self.wait_for(&format!("memory near the {memory} KB of the start"), || {
+        let is_near = self.wait_for(&format!("memory near the {memory} KB of the start"), || {
             family::memory_kb(pid).is_none_or(|now| now <= memory + GROWTH_KB_MAX)
         });
+        if !is_near {
+            self.did(&format!("the memory now: {:?} KB", family::memory_kb(pid)));
+        }
         self.wait_for(&format!("descriptors near the {descriptors} of the start"), || {
             family::descriptors(pid) <= descriptors + DESCRIPTORS_MORE_MAX
         });

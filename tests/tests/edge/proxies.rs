@@ -185,7 +185,14 @@ fn caddy() {
     let socket = folder.path().join("s.sock").display().to_string();
     let (start, _) = secure(folder.path());
     let listen = format!("unix:{socket}");
-    let start = start.args(["--listen", &listen, "--trusted-proxies", "unix:,127.0.0.1"]);
+    let start = start.args([
+        "--listen",
+        &listen,
+        "--trusted-proxies",
+        "unix:,127.0.0.1",
+        "--early-hints",
+        "on",
+    ]);
     let server = start.start();
     let (clear, secure) = (server.address(), server.addresses("https://")[0]);
     let binary = std::env::var("CADDY_BIN").expect("CADDY_BIN names caddy: make caddy");
@@ -207,6 +214,21 @@ fn caddy() {
         let config = folder.path().join("Caddyfile");
         std::fs::write(&config, text).expect("our own file");
         let args = ["run", "--adapter", "caddyfile", "--config", &config.display().to_string()];
-        check(&run(&binary, &args, address), false);
+        let front = run(&binary, &args, address);
+        check(&front, false);
+        // HTTP/2 has no early hints here.
+        if upstream == clear.to_string() || upstream.starts_with("unix/") {
+            let mut client = Client::connect(front.1);
+            client.send(
+                &samovar_testkit::http::Request::get("/?hint=%3C%2Fa.css%3E%3B+rel%3Dpreload")
+                    .bytes(),
+            );
+            let (hints, answer) = client.read_with_interim(false).expect("an answer");
+            assert_eq!((hints.len(), answer.status), (1, 200));
+            assert_eq!(
+                (hints[0].status, hints[0].header("Link")),
+                (103, Some("</a.css>; rel=preload"))
+            );
+        }
     }
 }

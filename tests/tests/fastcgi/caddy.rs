@@ -19,15 +19,44 @@ impl Drop for Caddy {
 
 /// One that serves `root`, whose scripts are run by `upstream`.
 fn caddy(root: &Path, upstream: &str) -> Caddy {
+    serving(|port| {
+        format!(
+            "http://:{port} {{\nbind 127.0.0.1\nroot * {}\nphp_fastcgi {upstream} {{\nflush_interval -1\n}}\nfile_server\n}}\n",
+            root.display()
+        )
+    })
+}
+
+/// The block of the guide, of which only port, folder and socket are others.
+fn as_the_guide_says(root: &Path, upstream: &str) -> Caddy {
+    let guide = std::fs::read_to_string(samovar_testkit::workspace().join("docs/guide/fastcgi.md"));
+    let guide = guide.expect("the guide");
+    let (_, section) = guide.split_once("\n## Caddy\n").expect("a section");
+    let (_, block) = section.split_once("```text\n").expect("a block");
+    let (block, _) = block.split_once("```").expect("its end");
+    serving(|port| {
+        let mut text = block.to_owned();
+        for (theirs, own) in [
+            (":8000 {", format!("http://:{port} {{\n    bind 127.0.0.1")),
+            ("/srv/shop/public", root.display().to_string()),
+            ("unix//run/samovar/fcgi.sock", upstream.to_owned()),
+        ] {
+            assert!(text.contains(theirs), "{theirs}: {text}");
+            text = text.replace(theirs, &own);
+        }
+        text
+    })
+}
+
+/// One with these sites at that port.
+fn serving(sites: impl FnOnce(u16) -> String) -> Caddy {
     let binary = std::env::var("CADDY_BIN").expect("CADDY_BIN names caddy: make caddy");
     let folder = TempDir::with_prefix("samovar-caddy-").expect("a temporary folder");
     let address = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port");
     let text = format!(
-        "{{\nadmin off\nauto_https off\npersist_config off\nstorage file_system {}\n}}\n\
-         http://:{} {{\nbind 127.0.0.1\nroot * {}\nphp_fastcgi {upstream} {{\nflush_interval -1\n}}\nfile_server\n}}\n",
+        "{{\nadmin off\nauto_https off\npersist_config off\nstorage file_system {}\n}}\n{}",
         folder.path().display(),
-        address.port(),
-        root.display()
+        sites(address.port())
     );
     let config = folder.path().join("Caddyfile");
     std::fs::write(&config, text).expect("our own folder");
@@ -187,5 +216,76 @@ fn who_leaves_caddy_leaves_the_script() {
         drop(client);
         // The one worker is free again.
         assert_eq!(Client::connect(caddy.address).get("/").text(), "ok");
+    }
+}
+
+/// Events as they come, headers that are long both ways, and files that are uploaded: by the guide's own lines, and as php-fpm
+/// does it behind the same.
+#[test]
+#[ignore = "needs Caddy: make caddy"]
+fn what_the_guide_says_serves_events_uploads_and_long_headers() {
+    const PAGE: &str = r#"<?php
+        if (isset($_GET['events'])) {
+            header('Content-Type: text/event-stream');
+            while (ob_get_level()) { ob_end_flush(); }
+            for ($i = 0; $i < 2; $i++) {
+                echo "data: $i\n\n"; flush();
+                while (!file_exists(__DIR__ . '/go')) { usleep(1000); clearstatcache(); }
+            }
+            exit;
+        }
+        foreach ([4000, 8000] as $length) { header('X-Long-' . $length . ': ' . str_repeat('y', $length)); }
+        setcookie('a', 'b');
+        setcookie('c', 'd');
+        $files = array_map(fn ($file) => [$file['name'], $file['type'], $file['error'], $file['size'],
+            hash_file('sha256', $file['tmp_name'])], $_FILES);
+        echo json_encode([strlen($_SERVER['HTTP_X_LONG'] ?? ''), strlen($_COOKIE['long'] ?? ''), $_POST, $files]);
+    "#;
+    let (server, _folder, ways) = site(PAGE, 2);
+    let root = server.folder().join("root");
+    let oracle = Oracle::start(&root);
+    let theirs = oracle.folder().join("fpm.sock");
+    for path in [server.folder(), &root, &theirs] {
+        open(path);
+    }
+    let theirs = as_the_guide_says(&root, &format!("unix/{}", theirs.display()));
+    let form = format!(
+        "--edge\r\nContent-Disposition: form-data; name=\"field[x]\"\r\n\r\nvälue\r\n\
+         --edge\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a b.bin\"\r\nContent-Type: image/png\r\n\r\n{}\r\n\
+         --edge--\r\n",
+        "\u{1}\r\n-".repeat(200_000)
+    );
+    for way in ways {
+        let ours = as_the_guide_says(&root, &way);
+        for request in [
+            Request::post("/", "multipart/form-data; boundary=edge", form.clone()),
+            Request::get("/").header("X-Long", &"z".repeat(12_000)),
+            Request::get("/").header("Cookie", &format!("long={}", "c".repeat(7_000))),
+        ] {
+            let [found, expected] =
+                [&ours, &theirs].map(|caddy| Client::connect(caddy.address).request(&request));
+            assert_eq!((found.status, found.text()), (200, expected.text()));
+            let headers = |answer: &samovar_testkit::http::Response| {
+                let all = ["X-Long-4000", "X-Long-8000", "Set-Cookie", "Content-Type"];
+                all.map(|name| answer.header(name).map(str::to_owned))
+            };
+            assert_eq!(headers(&found), headers(&expected));
+            assert!(found.header("X-Long-8000").is_some_and(|value| value.len() == 8000));
+        }
+        for caddy in [&ours, &theirs] {
+            let _ = std::fs::remove_file(root.join("go"));
+            let mut client = Client::connect(caddy.address);
+            client.send(&Request::get("/?events").bytes());
+            let head = client.read_head().expect("a head while the script waits");
+            assert!(
+                head.header("Content-Type")
+                    .is_some_and(|kind| kind.starts_with("text/event-stream"))
+            );
+            let first = client.read_chunk().expect("an event").expect("an event");
+            assert_eq!(first.escape_ascii().to_string(), "data: 0\\n\\n");
+            std::fs::write(root.join("go"), "").expect("our own folder");
+            let second = client.read_chunk().expect("an event").expect("an event");
+            assert_eq!(second.escape_ascii().to_string(), "data: 1\\n\\n");
+        }
     }
 }
