@@ -3,6 +3,7 @@
 mod certificates;
 mod pools;
 mod ready;
+mod table;
 mod upstreams;
 
 use super::listen;

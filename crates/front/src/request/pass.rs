@@ -14,7 +14,7 @@ use crate::route::locations::Pass;
 use crate::route::site::Script;
 use crate::route::target::Target;
 use crate::runtime::trouble::Trouble;
-use crate::upstream::{self, Answering, Broken, Head, Link, NoLink, Terms};
+use crate::upstream::{self, Answering, Broken, Head, Link, News, NoLink, Terms};
 use bytes::BytesMut;
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode, header};
@@ -57,19 +57,21 @@ pub(super) async fn run(
         entry.passes(upstream);
         let begun = params(&request, pass, &encoded, link.keeps()).ok_or(Failure::HeadTooLarge)?;
         let pieces = Pieces::new(shared, upload.take().unwrap_or(Upload::None));
-        let asked = Instant::now();
-        let places = link.sends(asked);
+        let (asked, news) = (Instant::now(), link.news());
+        news.sent(asked);
         let answering = upstream::talk(link, begun, pieces, terms(&request, upstream));
         match poll_fn(|cx| answering.poll_head(cx)).await {
             Ok(Head(lines)) => {
-                places.answered(asked.elapsed());
+                news.answered(asked.elapsed());
                 let is_head = parts.method == Method::HEAD;
                 let response = respond(&request, answering, &lines, is_head);
-                return response.ok_or_else(|| failed(&request, upstream, Trouble::Garbage));
+                return response.ok_or_else(|| failed(&request, upstream, &news, Trouble::Garbage));
             }
             Err(Broken::Stale) if attempt < ATTEMPTS_MAX => {}
-            Err(Broken::Stale) => return Err(failed(&request, upstream, Trouble::Closed)),
-            Err(Broken::Trouble(trouble)) => return Err(failed(&request, upstream, trouble)),
+            Err(Broken::Stale) => return Err(failed(&request, upstream, &news, Trouble::Closed)),
+            Err(Broken::Trouble(trouble)) => {
+                return Err(failed(&request, upstream, &news, trouble));
+            }
             Err(Broken::Body(BodyFailure::TooLarge)) => return Err(Failure::BodyTooLarge),
             Err(Broken::Body(BodyFailure::Timeout)) => return Err(Failure::BodyTimeout),
             Err(Broken::Body(BodyFailure::Incomplete)) => return Err(Failure::BadBody),
@@ -98,7 +100,6 @@ async fn connect(
         let Some(at) = at else {
             return Err(report(request, &pass.addresses(), trouble, error.as_deref()));
         };
-        upstreams.failed(&pass.upstreams[at], trouble, error.as_deref());
         let who = pass.upstreams[at].to_string();
         let failure = report(request, &who, trouble, error.as_deref());
         tried.push(at);
@@ -126,8 +127,13 @@ fn terms(request: &ScriptRequest<'_>, upstream: &Upstream) -> Terms {
     }
 }
 
-fn failed(request: &ScriptRequest<'_>, upstream: &Upstream, trouble: Trouble) -> Failure {
-    request.shared().upstreams.failed(upstream, trouble, None);
+fn failed(
+    request: &ScriptRequest<'_>,
+    upstream: &Upstream,
+    news: &News,
+    trouble: Trouble,
+) -> Failure {
+    news.failed(trouble);
     report(request, &upstream.to_string(), trouble, None)
 }
 

@@ -8,26 +8,24 @@
 
 use super::choose::{Candidate, choose};
 use super::names::Names;
-use super::places::{AllPlaces, Places};
+use super::open::{AnyWire, Failed, open};
+use super::places::{Address, AllPlaces, Places};
+use super::tally::Tally;
 use crate::runtime::counters::Counters;
 use crate::runtime::throttle::Throttle;
 use crate::runtime::trouble::Trouble;
 use samovar_config::{FastCgi, Upstream};
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
-use std::fmt::Debug;
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
-use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::io::{AsyncRead, ReadBuf};
 
 /// How long a connection is kept.
 const KEPT_FOR: Duration = Duration::from_secs(5);
@@ -35,16 +33,6 @@ const KEPT_FOR: Duration = Duration::from_secs(5);
 const PASSED_OVER_FOR: Duration = Duration::from_secs(5);
 /// How long it is remembered that it could not.
 const REMEMBERED_FOR: Duration = Duration::from_mins(1);
-/// How long to wait before a socket whose queue is full is asked again: the kernel says nothing when there is room.
-const AGAIN_AFTER: Duration = Duration::from_millis(10);
-
-/// A connection, below FastCGI.
-pub(super) trait Wire: AsyncRead + AsyncWrite + Unpin + Debug {}
-
-impl Wire for TcpStream {}
-impl Wire for UnixStream {}
-
-pub(super) type AnyWire = Box<dyn Wire>;
 
 /// All of them, by their addresses.
 #[derive(Debug)]
@@ -69,26 +57,57 @@ pub(crate) struct NoLink {
 #[derive(Debug)]
 struct Pool {
     places: Arc<Places>,
-    kept: RefCell<VecDeque<(AnyWire, Instant)>>,
+    kept: RefCell<VecDeque<Kept>>,
     /// It could not be reached: until when it is passed over.
     down_until: Cell<Option<Instant>>,
     counters: Arc<Counters>,
     broken: Throttle,
 }
 
+/// A connection between two requests.
+#[derive(Debug)]
+struct Kept {
+    wire: AnyWire,
+    address: Option<Arc<Address>>,
+    since: Instant,
+}
+
 /// One that a request may go to, and its place among all that the location names.
 type Untried = (usize, Rc<Pool>);
 
-/// Where is told what became of a request.
+/// Where is told what became of a request: of a php-fpm whose name stands for addresses, of that address as well.
 #[derive(Debug)]
-pub(super) struct News(Rc<Pool>);
+pub(crate) struct News {
+    pool: Rc<Pool>,
+    address: Option<Arc<Address>>,
+}
 
 impl News {
+    fn tallies(&self) -> impl Iterator<Item = &Tally> {
+        let address = self.address.as_ref().map(|address| &address.tally);
+        std::iter::once(&self.pool.places.tally).chain(address)
+    }
+
+    /// A request is about to be sent.
+    pub(crate) fn sent(&self, now: Instant) {
+        self.tallies().for_each(|tally| tally.sent(now));
+    }
+
+    /// The head of its answer is there, after this time.
+    pub(crate) fn answered(&self, waited: Duration) {
+        self.tallies().for_each(|tally| tally.answered(waited));
+    }
+
+    /// There is no answer.
+    pub(crate) fn failed(&self, trouble: Trouble) {
+        self.tallies().for_each(|tally| tally.failed(trouble, None));
+    }
+
     /// An answer has begun, and does not come to its end.
     pub(super) fn broke_off(&self, trouble: Trouble, upstream: &Upstream, request_id: &str) {
-        self.0.counters.pass_troubles[trouble as usize].add(1);
-        self.0.places.failed(trouble, None);
-        if let Some(suppressed) = self.0.broken.pass() {
+        self.pool.counters.pass_troubles[trouble as usize].add(1);
+        self.failed(trouble);
+        if let Some(suppressed) = self.pool.broken.pass() {
             let (what, hint) = trouble.words();
             tracing::warn!(
                 %upstream,
@@ -107,6 +126,8 @@ pub(crate) struct Link {
     /// Whose it is, by its place among those who might have been asked.
     pub(crate) at: usize,
     pub(super) wire: Option<AnyWire>,
+    /// Where it leads, of a name.
+    address: Option<Arc<Address>>,
     /// It was used before.
     pub(super) is_kept: bool,
     kept_max: usize,
@@ -120,11 +141,6 @@ impl Upstreams {
     ) -> Upstreams {
         let (pools, turn) = (RefCell::default(), Cell::new(0));
         Upstreams { pools, names, turn, counters, places }
-    }
-
-    /// One of them has failed a request; `error` is what the system said.
-    pub(crate) fn failed(&self, upstream: &Upstream, trouble: Trouble, error: Option<&str>) {
-        self.places.of(upstream).failed(trouble, error);
     }
 
     /// The same names for another pool of workers.
@@ -159,26 +175,28 @@ impl Upstreams {
         let at = *at;
         let mut link = Link::new(pool, at, settings.kept_max);
         tell_others(&pools, max);
-        if may_be_kept && let Some(wire) = link.pool.take_kept() {
-            link.wire = Some(wire);
+        if may_be_kept && let Some(kept) = link.pool.take_kept() {
             link.is_kept = true;
+            link.leads(kept.wire, kept.address);
             return Ok(link);
         }
         // php-fpm may have no process left for another one.
         drop(link.pool.kept.borrow_mut().pop_front());
         link.pool.is_tried();
-        let opened = tokio::time::timeout_at(deadline, self.open(&among[at], settings)).await;
-        let (trouble, error) = match opened {
-            Ok(Ok(wire)) => {
-                link.pool.was_reached(&among[at]);
-                link.wire = Some(wire);
-                return Ok(link);
+        let (upstream, places) = (&among[at], &link.pool.places);
+        match open(upstream, places, &self.names, settings.connect_timeout, deadline).await {
+            Ok((wire, address)) => {
+                link.pool.was_reached(upstream);
+                link.leads(wire, address);
+                Ok(link)
             }
-            Ok(Err((trouble, error))) => (trouble, Some(error)),
-            Err(_) => (Trouble::Unaccepted, None),
-        };
-        link.pool.down_until.set(Some(Instant::now() + PASSED_OVER_FOR));
-        Err(NoLink { trouble, at: Some(at), error })
+            Err(Failed(trouble, error)) => {
+                let words = error.as_ref().map(ToString::to_string);
+                places.tally.failed(trouble, words.as_deref());
+                link.pool.down_until.set(Some(Instant::now() + PASSED_OVER_FOR));
+                Err(NoLink { trouble, at: Some(at), error })
+            }
+        }
     }
 
     /// Waits until one of them has a place, and takes it.
@@ -231,35 +249,6 @@ impl Upstreams {
         let turn = self.turn.get();
         self.turn.set(turn.wrapping_add(1));
         choose(&candidates, turn)
-    }
-
-    async fn open(
-        &self,
-        upstream: &Upstream,
-        settings: &FastCgi,
-    ) -> Result<AnyWire, (Trouble, io::Error)> {
-        let unreachable = |error| (Trouble::Unreachable, error);
-        match upstream {
-            Upstream::Tcp(address) => open_tcp(*address).await.map_err(unreachable),
-            Upstream::Unix(path) => open_unix(path).await.map_err(unreachable),
-            Upstream::Name(name, port) => {
-                let addresses = self.names.addresses(name, *port).await;
-                let addresses = addresses.map_err(|error| (Trouble::Unresolved, error))?;
-                // One that says nothing leaves time for the others.
-                let each = settings.connect_timeout / u32::try_from(addresses.len()).unwrap_or(1);
-                let mut last = io::Error::from(io::ErrorKind::NotFound);
-                for address in addresses {
-                    match tokio::time::timeout(each, open_tcp(address)).await {
-                        Ok(Ok(wire)) => return Ok(wire),
-                        Ok(Err(error)) => last = error,
-                        Err(_) => last = io::ErrorKind::TimedOut.into(),
-                    }
-                }
-                let is_silent = last.kind() == io::ErrorKind::TimedOut;
-                let trouble = if is_silent { Trouble::Unaccepted } else { Trouble::Unreachable };
-                Err((trouble, last))
-            }
-        }
     }
 
     /// Closes what was kept for too long; whether something is kept still.
@@ -323,16 +312,16 @@ impl Pool {
 
     fn forget_old(&self) {
         let mut kept = self.kept.borrow_mut();
-        kept.retain(|(_, since)| since.elapsed() < KEPT_FOR);
+        kept.retain(|kept| kept.since.elapsed() < KEPT_FOR);
     }
 
     /// The one that was used last; what was closed meanwhile is none.
-    fn take_kept(&self) -> Option<AnyWire> {
+    fn take_kept(&self) -> Option<Kept> {
         self.forget_old();
-        let mut kept = self.kept.borrow_mut();
-        while let Some((mut wire, _)) = kept.pop_back() {
-            if is_quiet(&mut wire) {
-                return Some(wire);
+        let mut all = self.kept.borrow_mut();
+        while let Some(mut kept) = all.pop_back() {
+            if is_quiet(&mut kept.wire) {
+                return Some(kept);
             }
         }
         None
@@ -343,7 +332,14 @@ impl Link {
     /// With the place that was taken for it.
     fn new(pool: &Rc<Pool>, at: usize, kept_max: usize) -> Link {
         pool.counters.passes_open.add(1);
-        Link { pool: Rc::clone(pool), at, wire: None, is_kept: false, kept_max }
+        Link { pool: Rc::clone(pool), at, wire: None, address: None, is_kept: false, kept_max }
+    }
+
+    fn leads(&mut self, wire: AnyWire, address: Option<Arc<Address>>) {
+        if let Some(address) = &address {
+            address.used.fetch_add(1, Ordering::Relaxed);
+        }
+        (self.wire, self.address) = (Some(wire), address);
     }
 
     /// Its request is answered, and nothing is left in it.
@@ -352,18 +348,14 @@ impl Link {
         // Each keeps a process of php-fpm: of several threads each has its part of them.
         let threads = self.pool.places.threads.load(Ordering::Relaxed).max(1);
         if kept.len() < self.kept_max / threads {
-            kept.push_back((wire, Instant::now()));
+            let address = self.address.clone();
+            kept.push_back(Kept { wire, address, since: Instant::now() });
         }
     }
 
-    /// A request is about to be sent over it; who is told when it is answered.
-    pub(crate) fn sends(&self, now: Instant) -> Arc<Places> {
-        self.pool.places.sent(now);
-        Arc::clone(&self.pool.places)
-    }
-
-    pub(super) fn news(&self) -> News {
-        News(Rc::clone(&self.pool))
+    /// Who is told what becomes of its request.
+    pub(crate) fn news(&self) -> News {
+        News { pool: Rc::clone(&self.pool), address: self.address.clone() }
     }
 
     /// Whether connections are kept.
@@ -375,6 +367,9 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         self.pool.counters.passes_open.sub(1);
+        if let Some(address) = &self.address {
+            address.used.fetch_sub(1, Ordering::Relaxed);
+        }
         self.pool.places.used.fetch_sub(1, Ordering::Relaxed);
         self.pool.places.freed.notify_one();
     }
@@ -391,7 +386,7 @@ fn is_quiet(wire: &mut AnyWire) -> bool {
 fn full(pools: &[Untried], max: usize) -> NoLink {
     let all = pools.iter().map(|(_, pool)| &pool.places);
     let full = all.filter(|places| places.used.load(Ordering::Relaxed) >= max);
-    full.for_each(|places| places.failed(Trouble::Full, None));
+    full.for_each(|places| places.tally.failed(Trouble::Full, None));
     NoLink { trouble: Trouble::Full, at: None, error: None }
 }
 
@@ -427,25 +422,6 @@ impl Drop for Waiting<'_> {
         self.upstreams.counters.passes_queued.sub(1);
         for (_, pool) in self.pools {
             pool.places.waiting.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-}
-
-async fn open_tcp(address: SocketAddr) -> io::Result<AnyWire> {
-    let stream = TcpStream::connect(address).await?;
-    // A request is written in few pieces, each of which has to go out.
-    stream.set_nodelay(true)?;
-    Ok(Box::new(stream))
-}
-
-async fn open_unix(path: &Path) -> io::Result<AnyWire> {
-    loop {
-        match UnixStream::connect(path).await {
-            Ok(stream) => return Ok(Box::new(stream)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                tokio::time::sleep(AGAIN_AFTER).await;
-            }
-            Err(error) => return Err(error),
         }
     }
 }
