@@ -192,6 +192,19 @@ fn a_sick_address_is_seen_beside_the_well_one() {
         assert!(told["connections_max"].as_u64() > Some(0), "{told}");
     }
     everywhere(&server, &cases, port);
+    // Who takes no connection is not asked each time that it would be its turn.
+    for (at, case) in cases.iter().enumerate().filter(|(_, case)| case.takes_no_connection()) {
+        for _ in 0..10 {
+            assert_eq!(server.get(&format!("/old/{}/", case.name)).text(), "well");
+        }
+        let told = figures(&server, &case.host(port));
+        let sick = &told["addresses"][1];
+        assert_eq!(sick["address"], address(at, SICK, port).to_string(), "{told}");
+        assert!(
+            (1..5).contains(&sick["troubles"][case.reason].as_u64().expect("a number")),
+            "{told}"
+        );
+    }
     drop(deaf);
     server.stop();
 }

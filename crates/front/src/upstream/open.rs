@@ -1,6 +1,7 @@
 //! submit: makes one connection to a php-fpm: by its socket, by its address, or by those that its name stands for.
 //!
-//! Of several addresses each is the first in turn, and the others are tried if it takes no connection.
+//! Of several addresses each is the first in turn, but for those that took no connection a short while ago; the others are tried if it takes
+//! none.
 
 use super::names::Names;
 use super::places::{Address, Places};
@@ -46,7 +47,8 @@ pub(super) async fn open(
         Upstream::Name(name, port) => {
             let addresses = timeout_at(deadline, names.addresses(name, *port)).await;
             let addresses = addresses.map_err(|_| Failed(Trouble::Unaccepted, None))?;
-            let addresses = addresses.map_err(|e| Failed(Trouble::Unresolved, Some(e)))?;
+            let mut addresses = addresses.map_err(|e| Failed(Trouble::Unresolved, Some(e)))?;
+            places.put_down_last(&mut addresses, Instant::now().into_std());
             // One that says nothing leaves time for the others.
             let each = whole / u32::try_from(addresses.len()).unwrap_or(1).max(1);
             open_one(&addresses, places, each, deadline).await
@@ -68,11 +70,15 @@ async fn open_one(
             break;
         }
         let address = places.address(*at);
+        address.is_tried(now.into_std());
         match in_time(open_tcp(*at), deadline.min(now + each)).await {
-            Ok(wire) => return Ok((wire, Some(address))),
+            Ok(wire) => {
+                address.was_reached();
+                return Ok((wire, Some(address)));
+            }
             Err(Failed(trouble, error)) => {
                 let words = error.as_ref().map(ToString::to_string);
-                address.tally.failed(trouble, words.as_deref());
+                address.is_away(trouble, words.as_deref());
                 last = Failed(trouble, Some(named(*at, error)));
             }
         }

@@ -2,17 +2,21 @@
 
 use super::remembered::{Asked, Remembered};
 use super::tally::{Tally, TallyFigures};
+use crate::runtime::trouble::Trouble;
 use samovar_config::{FastCgi, Upstream};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// php-fpms that are remembered; those that the settings name, however many there are.
 const REMEMBERED_MAX: usize = 64;
 /// Addresses of a name that are remembered: twice as many as a lookup has. Those with a connection, however many there are.
 const ADDRESSES_MAX: usize = 2 * super::names::ADDRESSES_MAX;
+
+/// How long one that took no connection is passed over where there are others: php-fpms of a location, and addresses of a name.
+pub(super) const PASSED_OVER_FOR: Duration = Duration::from_secs(5);
 
 /// Of each php-fpm, by its address.
 #[derive(Debug)]
@@ -46,6 +50,8 @@ pub(crate) struct Address {
     /// Connections in use.
     pub(super) used: AtomicUsize,
     pub(super) tally: Tally,
+    /// It took no connection: until when others are tried before it.
+    down_until: Mutex<Option<Instant>>,
 }
 
 /// How a pool's php-fpms fare.
@@ -155,6 +161,12 @@ impl Places {
         self.used.load(Ordering::Relaxed) < max && self.waiting.load(Ordering::Relaxed) > 0
     }
 
+    /// Those that took no connection a short while ago come behind the others.
+    pub(super) fn put_down_last(&self, addresses: &mut [SocketAddr], now: Instant) {
+        let is_down = |at: &SocketAddr| self.addresses.known(at).is_some_and(|at| at.is_down(now));
+        addresses.sort_by_cached_key(is_down);
+    }
+
     /// One of those that its name stands for is tried.
     pub(super) fn address(&self, address: SocketAddr) -> Arc<Address> {
         self.addresses.of(&address, Instant::now())
@@ -170,6 +182,32 @@ impl Places {
         let mut all: Vec<_> = figures.collect();
         all.sort_by_key(|one| one.address);
         all
+    }
+}
+
+impl Address {
+    fn is_down(&self, now: Instant) -> bool {
+        self.down_until().is_some_and(|until| now < until)
+    }
+
+    /// One request tries one that was down; for the others it stays so until that is known.
+    pub(super) fn is_tried(&self, now: Instant) {
+        let mut until = self.down_until();
+        *until = until.map(|_| now + PASSED_OVER_FOR);
+    }
+
+    pub(super) fn was_reached(&self) {
+        *self.down_until() = None;
+    }
+
+    /// It took no connection.
+    pub(super) fn is_away(&self, trouble: Trouble, words: Option<&str>) {
+        self.tally.failed(trouble, words);
+        *self.down_until() = Some(Instant::now() + PASSED_OVER_FOR);
+    }
+
+    fn down_until(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.down_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -196,7 +234,6 @@ impl Asked for Address {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::trouble::Trouble;
     use std::path::PathBuf;
 
     fn upstream(number: usize) -> Upstream {
@@ -246,5 +283,34 @@ mod tests {
         let last = &told[ADDRESSES_MAX - 1];
         assert_eq!((last.tally.requests, told[0].tally.requests), (1, 0));
         assert_eq!(last.tally.troubles[Trouble::Unreachable as usize], 1);
+    }
+
+    #[test]
+    fn an_address_that_takes_no_connection_is_tried_last() {
+        let all = AllPlaces::default();
+        let places = all.of(&Upstream::Name("php.example".to_owned(), 9000));
+        let [a, b, c] = [1, 2, 3].map(|n| SocketAddr::from(([10, 0, 0, n], 9000)));
+        let order = |now| {
+            let mut order = [a, b, c];
+            places.put_down_last(&mut order, now);
+            order
+        };
+        let now = Instant::now();
+        assert_eq!(order(now), [a, b, c]);
+        assert_eq!(places.address_figures(now).len(), 0, "nobody has tried them");
+        places.address(a).is_away(Trouble::Unaccepted, None);
+        assert_eq!(order(now), [b, c, a]);
+        for at in [b, c] {
+            places.address(at).is_away(Trouble::Unreachable, None);
+        }
+        assert_eq!(order(now), [a, b, c], "all are alike");
+        places.address(b).was_reached();
+        assert_eq!(order(now), [b, a, c]);
+        let later = Instant::now() + PASSED_OVER_FOR;
+        assert_eq!(order(later), [a, b, c]);
+        // One request tries it; the next does not wait for that.
+        places.address(a).is_tried(later);
+        places.address(b).is_tried(later);
+        assert_eq!(order(later), [b, c, a]);
     }
 }

@@ -9,7 +9,7 @@
 use super::choose::{Candidate, choose};
 use super::names::Names;
 use super::open::{AnyWire, Failed, open};
-use super::places::{Address, AllPlaces, Places};
+use super::places::{Address, AllPlaces, PASSED_OVER_FOR, Places};
 use super::tally::Tally;
 use crate::runtime::counters::Counters;
 use crate::runtime::throttle::Throttle;
@@ -29,8 +29,6 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 /// How long a connection is kept.
 const KEPT_FOR: Duration = Duration::from_secs(5);
-/// How long one that could not be reached is passed over where there are others.
-const PASSED_OVER_FOR: Duration = Duration::from_secs(5);
 /// How long it is remembered that it could not.
 const REMEMBERED_FOR: Duration = Duration::from_mins(1);
 

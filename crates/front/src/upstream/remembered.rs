@@ -49,6 +49,11 @@ impl<K: Clone + Eq + Hash, V: Asked + Default> Remembered<K, V> {
         Arc::clone(all.entry(key.clone()).or_default())
     }
 
+    /// If it is remembered.
+    pub(super) fn known(&self, key: &K) -> Option<Arc<V>> {
+        self.lock().get(key).cloned()
+    }
+
     /// Those that there is something to tell of, in any order.
     pub(super) fn told_of(&self, now: Instant) -> Vec<(K, Arc<V>)> {
         let all = self.lock();
