@@ -161,12 +161,12 @@ impl Upstreams {
         let chosen = match self.take_one(&pools, max, true) {
             Some(chosen) => chosen,
             None if self.places.queued.load(Ordering::Relaxed) >= settings.queue_max => {
-                return Err(full(&pools, max));
+                return Err(full(&pools));
             }
             None => {
                 let _waiting = Waiting::new(self, &pools);
                 let place = tokio::time::timeout_at(deadline, self.place(&pools, max));
-                place.await.map_err(|_| full(&pools, max))?
+                place.await.map_err(|_| full(&pools))?
             }
         };
         let (at, pool) = &pools[chosen];
@@ -201,9 +201,8 @@ impl Upstreams {
     async fn place(&self, pools: &[Untried], max: usize) -> usize {
         loop {
             let now = Instant::now();
-            let are_down = pools.iter().all(|(_, pool)| pool.is_down(now));
             // Whoever waits for another one alone has more use of what becomes free there.
-            let asked = pools.iter().filter(|(_, pool)| are_down || !pool.is_down(now));
+            let asked = asked(pools, now);
             let mut freed: Vec<_> =
                 asked.map(|(_, pool)| Box::pin(pool.places.freed.notified())).collect();
             let free = poll_fn(|cx| {
@@ -380,12 +379,19 @@ fn is_quiet(wire: &mut AnyWire) -> bool {
     Pin::new(wire).poll_read(&mut cx, &mut ReadBuf::new(&mut byte)).is_pending()
 }
 
-/// None had room; of those who are passed over because they could not be reached that is told already.
-fn full(pools: &[Untried], max: usize) -> NoLink {
-    let all = pools.iter().map(|(_, pool)| &pool.places);
-    let full = all.filter(|places| places.used.load(Ordering::Relaxed) >= max);
-    full.for_each(|places| places.tally.failed(Trouble::Full, None));
+/// None had room, be it that those who came before go first; of those who are passed over because they could not be reached that is told
+/// already.
+fn full(pools: &[Untried]) -> NoLink {
+    for (_, pool) in asked(pools, Instant::now()) {
+        pool.places.tally.failed(Trouble::Full, None);
+    }
     NoLink { trouble: Trouble::Full, at: None, error: None }
+}
+
+/// Those that might have room for a request: but for those that are passed over.
+fn asked(pools: &[Untried], now: Instant) -> impl Iterator<Item = &Untried> {
+    let are_down = pools.iter().all(|(_, pool)| pool.is_down(now));
+    pools.iter().filter(move |(_, pool)| are_down || !pool.is_down(now))
 }
 
 /// A waiting request that was told of several free places takes one of them.
@@ -421,5 +427,46 @@ impl Drop for Waiting<'_> {
         for (_, pool) in self.pools {
             pool.places.waiting.fetch_sub(1, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use samovar_config::Settings;
+    use std::path::Path;
+    use tokio::runtime::{Builder, LocalOptions};
+
+    fn settings() -> FastCgi {
+        let all = Settings::defaults(Path::new("/")).expect("defaults");
+        FastCgi { connections_max: 1, queue_max: 0, ..all.fastcgi }
+    }
+
+    /// One has no room; of another's the first place is for who waits for it; the third is passed over.
+    #[test]
+    fn who_has_no_room_is_told_of_and_who_is_away_stays_so() {
+        let runtime =
+            Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+        let among =
+            ["full", "waited-for", "away"].map(|name| Upstream::Unix(Path::new("/").join(name)));
+        let names = Rc::new(Names::new(Names::start().expect("threads")));
+        let upstreams = Upstreams::new(Arc::default(), Arc::default(), names);
+        let [full, waited_for, away] = among.each_ref().map(|upstream| upstreams.pool(upstream));
+        assert!(full.places.take(1));
+        waited_for.places.waiting.fetch_add(1, Ordering::Relaxed);
+        away.places.tally.failed(Trouble::Unreachable, None);
+        away.down_until.set(Some(Instant::now() + Duration::from_mins(1)));
+        let settings = settings();
+        let found = runtime
+            .expect("a runtime")
+            .block_on(upstreams.connect(&among, &[], &settings, true))
+            .expect_err("nobody has room");
+        assert_eq!((found.trouble, found.at), (Trouble::Full, None));
+        let told = [full, waited_for, away].map(|pool| {
+            let figures = pool.places.tally.figures();
+            (figures.troubles[Trouble::Full as usize], figures.last.expect("one").trouble)
+        });
+        let expected = [(1, Trouble::Full), (1, Trouble::Full), (0, Trouble::Unreachable)];
+        assert_eq!(told, expected);
     }
 }
