@@ -21,9 +21,8 @@ impl Value for f64 {
 }
 
 impl Value for u64 {
-    #[allow(clippy::cast_precision_loss)] // Counts beyond 2⁵³ are no server's.
     fn number(self) -> Option<f64> {
-        Some(self as f64)
+        Some(count(self))
     }
 }
 
@@ -31,6 +30,11 @@ impl<V: Value> Value for Option<V> {
     fn number(self) -> Option<f64> {
         self.and_then(V::number)
     }
+}
+
+#[allow(clippy::cast_precision_loss)] // Counts beyond 2⁵³ are no server's.
+pub(super) fn count(number: u64) -> f64 {
+    number as f64
 }
 
 /// All families of a table.
@@ -59,7 +63,7 @@ pub(super) fn put_reasons<'a>(
     for (labels, reasons) in rows {
         for (reason, number) in reasons {
             let labels = [&labels[..], &[("reason", &**reason)]].concat();
-            page.sample(&labels, number.number().unwrap_or_default());
+            page.sample(&labels, count(*number));
         }
     }
 }
