@@ -11,7 +11,6 @@ use crate::crew::{Crew, Tails};
 use crate::interim::{FRAME_BYTES, Frame, INTERIM_BYTES_MAX};
 use crate::layout::{
     ANSWER_BYTES, BODY_BYTES, HEAD_BYTES, Lane, REPORT_BYTES, REQUEST_BYTES, SlotCell, SlotIndex,
-    Usage,
 };
 use crate::map::{Part, Ring};
 use crate::os::monotonic_ns;
@@ -19,6 +18,7 @@ use crate::report::{Death, Overrun};
 use crate::request;
 use crate::stream::End;
 use crate::sync::Ordering;
+use crate::usage::Usage;
 use crate::word::{Incarnation, State};
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
@@ -487,8 +487,8 @@ impl FrontEnd {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::layout::UsageDetails;
     use crate::report::Ending;
+    use crate::usage::UsageDetails;
     use crate::{Incarnation, Take, WorkerEnd};
     use proptest::prelude::*;
 
