@@ -70,10 +70,10 @@ async fn open_one(
             break;
         }
         let address = places.address(*at);
-        address.is_tried(now.into_std());
+        address.down.is_tried(now.into_std());
         match in_time(open_tcp(*at), deadline.min(now + each)).await {
             Ok(wire) => {
-                address.was_reached();
+                address.down.was_reached();
                 return Ok((wire, Some(address)));
             }
             Err(Failed(trouble, error)) => {

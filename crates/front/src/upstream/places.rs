@@ -1,22 +1,20 @@
 //! submit: how many connections all threads of the front have to each php-fpm and to the addresses of its name, and how they fare.
 
+use super::down::Down;
 use super::remembered::{Asked, Remembered};
 use super::tally::{Tally, TallyFigures};
 use crate::runtime::trouble::Trouble;
 use samovar_config::{FastCgi, Upstream};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::sync::Notify;
 
 /// php-fpms that are remembered; those that the settings name, however many there are.
 const REMEMBERED_MAX: usize = 64;
 /// Addresses of a name that are remembered: twice as many as a lookup has. Those with a connection, however many there are.
 const ADDRESSES_MAX: usize = 2 * super::names::ADDRESSES_MAX;
-
-/// How long one that took no connection is passed over where there are others: php-fpms of a location, and addresses of a name.
-pub(super) const PASSED_OVER_FOR: Duration = Duration::from_secs(5);
 
 /// Of each php-fpm, by its address.
 #[derive(Debug)]
@@ -40,6 +38,7 @@ pub(crate) struct Places {
     /// Threads that have connections to it, or had one lately.
     pub(super) threads: AtomicUsize,
     pub(super) tally: Tally,
+    pub(super) down: Down,
     /// Of a name.
     addresses: Remembered<SocketAddr, Address>,
 }
@@ -50,8 +49,7 @@ pub(crate) struct Address {
     /// Connections in use.
     pub(super) used: AtomicUsize,
     pub(super) tally: Tally,
-    /// It took no connection: until when others are tried before it.
-    down_until: Mutex<Option<Instant>>,
+    pub(super) down: Down,
 }
 
 /// How a pool's php-fpms fare.
@@ -145,6 +143,7 @@ impl Default for Places {
             waiting: AtomicUsize::default(),
             threads: AtomicUsize::default(),
             tally: Tally::default(),
+            down: Down::default(),
             addresses: Remembered::new(ADDRESSES_MAX),
         }
     }
@@ -163,7 +162,8 @@ impl Places {
 
     /// Those that took no connection a short while ago come behind the others.
     pub(super) fn put_down_last(&self, addresses: &mut [SocketAddr], now: Instant) {
-        let is_down = |at: &SocketAddr| self.addresses.known(at).is_some_and(|at| at.is_down(now));
+        let is_down =
+            |at: &SocketAddr| self.addresses.known(at).is_some_and(|at| at.down.is_down(now));
         addresses.sort_by_cached_key(is_down);
     }
 
@@ -186,28 +186,10 @@ impl Places {
 }
 
 impl Address {
-    fn is_down(&self, now: Instant) -> bool {
-        self.down_until().is_some_and(|until| now < until)
-    }
-
-    /// One request tries one that was down; for the others it stays so until that is known.
-    pub(super) fn is_tried(&self, now: Instant) {
-        let mut until = self.down_until();
-        *until = until.map(|_| now + PASSED_OVER_FOR);
-    }
-
-    pub(super) fn was_reached(&self) {
-        *self.down_until() = None;
-    }
-
     /// It took no connection.
     pub(super) fn is_away(&self, trouble: Trouble, words: Option<&str>) {
         self.tally.failed(trouble, words);
-        *self.down_until() = Some(Instant::now() + PASSED_OVER_FOR);
-    }
-
-    fn down_until(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.down_until.lock().unwrap_or_else(PoisonError::into_inner)
+        self.down.was_not_reached(Instant::now());
     }
 }
 
@@ -233,6 +215,7 @@ impl Asked for Address {
 
 #[cfg(test)]
 mod tests {
+    use super::super::down::PASSED_OVER_FOR;
     use super::*;
     use std::path::PathBuf;
 
@@ -304,13 +287,13 @@ mod tests {
             places.address(at).is_away(Trouble::Unreachable, None);
         }
         assert_eq!(order(now), [a, b, c], "all are alike");
-        places.address(b).was_reached();
+        assert!(places.address(b).down.was_reached());
         assert_eq!(order(now), [b, a, c]);
         let later = Instant::now() + PASSED_OVER_FOR;
         assert_eq!(order(later), [a, b, c]);
         // One request tries it; the next does not wait for that.
-        places.address(a).is_tried(later);
-        places.address(b).is_tried(later);
+        places.address(a).down.is_tried(later);
+        places.address(b).down.is_tried(later);
         assert_eq!(order(later), [b, c, a]);
     }
 }

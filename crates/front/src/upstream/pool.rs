@@ -9,7 +9,7 @@
 use super::choose::{Candidate, choose};
 use super::names::Names;
 use super::open::{AnyWire, Failed, open};
-use super::places::{Address, AllPlaces, PASSED_OVER_FOR, Places};
+use super::places::{Address, AllPlaces, Places};
 use super::tally::Tally;
 use crate::runtime::counters::Counters;
 use crate::runtime::throttle::Throttle;
@@ -29,8 +29,6 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 /// How long a connection is kept.
 const KEPT_FOR: Duration = Duration::from_secs(5);
-/// How long it is remembered that it could not.
-const REMEMBERED_FOR: Duration = Duration::from_mins(1);
 
 /// All of them, by their addresses.
 #[derive(Debug)]
@@ -56,8 +54,6 @@ pub(crate) struct NoLink {
 struct Pool {
     places: Arc<Places>,
     kept: RefCell<VecDeque<Kept>>,
-    /// It could not be reached: until when it is passed over.
-    down_until: Cell<Option<Instant>>,
     counters: Arc<Counters>,
     broken: Throttle,
 }
@@ -180,7 +176,7 @@ impl Upstreams {
         }
         // php-fpm may have no process left for another one.
         drop(link.pool.kept.borrow_mut().pop_front());
-        link.pool.is_tried();
+        link.pool.places.down.is_tried(Instant::now());
         let (upstream, places) = (&among[at], &link.pool.places);
         match open(upstream, places, &self.names, settings.connect_timeout, deadline).await {
             Ok((wire, address)) => {
@@ -191,7 +187,7 @@ impl Upstreams {
             Err(Failed(trouble, error)) => {
                 let words = error.as_ref().map(ToString::to_string);
                 places.tally.failed(trouble, words.as_deref());
-                link.pool.down_until.set(Some(Instant::now() + PASSED_OVER_FOR));
+                places.down.was_not_reached(Instant::now());
                 Err(NoLink { trouble, at: Some(at), error })
             }
         }
@@ -209,7 +205,7 @@ impl Upstreams {
                 let is_free = freed.iter_mut().any(|freed| freed.as_mut().poll(cx).is_ready());
                 if is_free { Poll::Ready(()) } else { Poll::Pending }
             });
-            let until = pools.iter().filter_map(|(_, pool)| pool.down_until.get());
+            let until = pools.iter().filter_map(|(_, pool)| pool.places.down.until());
             match until.filter(|until| now < *until).min() {
                 // Then it may be tried again.
                 Some(until) => drop(tokio::time::timeout_at(until.into(), free).await),
@@ -255,12 +251,7 @@ impl Upstreams {
             pool.forget_old();
         }
         // An address that a reload has taken out is forgotten.
-        let now = Instant::now();
-        pools.retain(|_, pool| {
-            let until = pool.down_until.get();
-            let was_down = until.is_some_and(|until| now < until + REMEMBERED_FOR);
-            Rc::strong_count(pool) > 1 || was_down || !pool.kept.borrow().is_empty()
-        });
+        pools.retain(|_, pool| Rc::strong_count(pool) > 1 || !pool.kept.borrow().is_empty());
         pools.values().any(|pool| !pool.kept.borrow().is_empty())
     }
 
@@ -275,7 +266,6 @@ impl Upstreams {
             places,
             counters,
             kept: RefCell::default(),
-            down_until: Cell::default(),
             broken: Throttle::default(),
         });
         pools.insert(upstream.clone(), Rc::clone(&pool));
@@ -291,18 +281,11 @@ impl Drop for Pool {
 
 impl Pool {
     fn is_down(&self, now: Instant) -> bool {
-        self.down_until.get().is_some_and(|until| now < until)
-    }
-
-    /// One request tries one that was down; the others pass it over until that is known.
-    fn is_tried(&self) {
-        if self.down_until.get().is_some() {
-            self.down_until.set(Some(Instant::now() + PASSED_OVER_FOR));
-        }
+        self.places.down.is_down(now)
     }
 
     fn was_reached(&self, upstream: &Upstream) {
-        if self.down_until.take().is_some() {
+        if self.places.down.was_reached() {
             tracing::info!(%upstream, "a php-fpm that could not be reached takes requests again");
         }
     }
@@ -455,7 +438,7 @@ mod tests {
         assert!(full.places.take(1));
         waited_for.places.waiting.fetch_add(1, Ordering::Relaxed);
         away.places.tally.failed(Trouble::Unreachable, None);
-        away.down_until.set(Some(Instant::now() + Duration::from_mins(1)));
+        away.places.down.was_not_reached(Instant::now());
         let settings = settings();
         let found = runtime
             .expect("a runtime")
@@ -468,5 +451,32 @@ mod tests {
         });
         let expected = [(1, Trouble::Full), (1, Trouble::Full), (0, Trouble::Unreachable)];
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn what_one_thread_has_found_away_the_others_pass_over() {
+        let runtime =
+            Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+        let runtime = runtime.expect("a runtime");
+        let [away, full] = ["/nowhere/at.all", "/full"].map(|path| Upstream::Unix(path.into()));
+        let names = Rc::new(Names::new(Names::start().expect("threads")));
+        let all = Arc::new(AllPlaces::default());
+        let thread = || Upstreams::new(Arc::default(), Arc::clone(&all), Rc::clone(&names));
+        let (first, second, settings) = (thread(), thread(), settings());
+        let away = [away];
+        let tried = runtime.block_on(first.connect(&away, &[], &settings, true));
+        assert_eq!(tried.expect_err("nobody is there").at, Some(0));
+        // Also after this thread has forgotten what it had of it.
+        assert!(!first.sweep());
+        for other in [&first, &second] {
+            let among = [away[0].clone(), full.clone()];
+            let pool = other.pool(&full);
+            let _ = pool.places.take(1);
+            let found = runtime.block_on(other.connect(&among, &[], &settings, true));
+            let found = found.expect_err("nobody has room");
+            assert_eq!((found.trouble, found.at), (Trouble::Full, None));
+        }
+        let told = all.of(&away[0]).tally.figures().troubles;
+        assert_eq!(told[Trouble::Unreachable as usize], 1);
     }
 }
