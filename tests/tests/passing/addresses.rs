@@ -192,6 +192,11 @@ fn a_sick_address_is_seen_beside_the_well_one() {
         assert!(told["connections_max"].as_u64() > Some(0), "{told}");
     }
     everywhere(&server, &cases, port);
+    // Before its answer's head, and behind it.
+    for name in ["gone", "half"] {
+        let at = cases.iter().position(|case| case.name == name).expect("there is one");
+        server.wait_for_log(&format!("address={}", address(at, SICK, port)));
+    }
     // Who takes no connection is not asked each time that it would be its turn.
     for (at, case) in cases.iter().enumerate().filter(|(_, case)| case.takes_no_connection()) {
         for _ in 0..10 {

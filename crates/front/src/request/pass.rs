@@ -22,6 +22,7 @@ use samovar_config::Upstream;
 use samovar_ring::request::{FLAG_FASTCGI, FLAG_HTTPS, RequestHead, decode, decode_variables};
 use std::borrow::Cow;
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -98,10 +99,11 @@ async fn connect(
         };
         let error = error.map(|error| error.to_string());
         let Some(at) = at else {
-            return Err(report(request, &pass.addresses(), trouble, error.as_deref()));
+            let all = (&*pass.addresses(), None);
+            return Err(report(request, all, trouble, error.as_deref()));
         };
         let who = pass.upstreams[at].to_string();
-        let failure = report(request, &who, trouble, error.as_deref());
+        let failure = report(request, (&who, None), trouble, error.as_deref());
         tried.push(at);
         if tried.len() >= pass.upstreams.len() {
             return Err(failure);
@@ -134,13 +136,14 @@ fn failed(
     trouble: Trouble,
 ) -> Failure {
     news.failed(trouble);
-    report(request, &upstream.to_string(), trouble, None)
+    let who = (&*upstream.to_string(), news.address());
+    report(request, who, trouble, None)
 }
 
-/// Counts what was wrong, and says so in the log. `upstream`: whose fault it was.
+/// Counts what was wrong, and says so in the log. `upstream`: whose fault it was; of a name, at which of its addresses.
 fn report(
     request: &ScriptRequest<'_>,
-    upstream: &str,
+    (upstream, address): (&str, Option<SocketAddr>),
     trouble: Trouble,
     error: Option<&str>,
 ) -> Failure {
@@ -150,6 +153,7 @@ fn report(
         let (what, hint) = trouble.words();
         tracing::warn!(
             %upstream,
+            address = address.map(tracing::field::display),
             uri = %Target::of(request.parts).whole.escape_ascii(),
             request_id = request.context.id.to_str().unwrap_or_default(),
             error,

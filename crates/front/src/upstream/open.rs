@@ -4,7 +4,7 @@
 //! none.
 
 use super::names::Names;
-use super::places::{Address, Places};
+use super::places::{Lead, Places};
 use crate::runtime::trouble::Trouble;
 use samovar_config::Upstream;
 use std::fmt::Debug;
@@ -12,7 +12,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -40,7 +39,7 @@ pub(super) async fn open(
     names: &Rc<Names>,
     whole: Duration,
     deadline: Instant,
-) -> Result<(AnyWire, Option<Arc<Address>>), Failed> {
+) -> Result<(AnyWire, Option<Lead>), Failed> {
     match upstream {
         Upstream::Tcp(address) => in_time(open_tcp(*address), deadline).await.map(|w| (w, None)),
         Upstream::Unix(path) => in_time(open_unix(path), deadline).await.map(|w| (w, None)),
@@ -62,23 +61,23 @@ async fn open_one(
     places: &Places,
     each: Duration,
     deadline: Instant,
-) -> Result<(AnyWire, Option<Arc<Address>>), Failed> {
+) -> Result<(AnyWire, Option<Lead>), Failed> {
     let mut last = Failed(Trouble::Unaccepted, None);
     for at in addresses {
         let now = Instant::now();
         if now >= deadline {
             break;
         }
-        let address = places.address(*at);
-        address.down.is_tried(now.into_std());
+        let lead = places.address(*at);
+        lead.to.down.is_tried(now.into_std());
         match in_time(open_tcp(*at), deadline.min(now + each)).await {
             Ok(wire) => {
-                address.down.was_reached();
-                return Ok((wire, Some(address)));
+                lead.to.down.was_reached();
+                return Ok((wire, Some(lead)));
             }
             Err(Failed(trouble, error)) => {
                 let words = error.as_ref().map(ToString::to_string);
-                address.is_away(trouble, words.as_deref());
+                lead.to.is_away(trouble, words.as_deref());
                 last = Failed(trouble, Some(named(*at, error)));
             }
         }

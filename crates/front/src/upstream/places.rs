@@ -52,6 +52,13 @@ pub(crate) struct Address {
     pub(super) down: Down,
 }
 
+/// To which of a name's addresses something leads.
+#[derive(Clone, Debug)]
+pub(super) struct Lead {
+    pub(super) at: SocketAddr,
+    pub(super) to: Arc<Address>,
+}
+
 /// How a pool's php-fpms fare.
 #[derive(Clone, Debug)]
 pub struct PassFigures {
@@ -168,8 +175,8 @@ impl Places {
     }
 
     /// One of those that its name stands for is tried.
-    pub(super) fn address(&self, address: SocketAddr) -> Arc<Address> {
-        self.addresses.of(&address, Instant::now())
+    pub(super) fn address(&self, at: SocketAddr) -> Lead {
+        Lead { at, to: self.addresses.of(&at, Instant::now()) }
     }
 
     fn address_figures(&self, now: Instant) -> Vec<AddressFigures> {
@@ -258,9 +265,9 @@ mod tests {
         let address =
             |n: usize| SocketAddr::from(([10, 0, 0, u8::try_from(n).expect("few")], 9000));
         for number in 0..100 {
-            places.address(address(number)).tally.failed(Trouble::Unreachable, Some("gone"));
+            places.address(address(number)).to.tally.failed(Trouble::Unreachable, Some("gone"));
         }
-        places.address(address(99)).tally.sent(Instant::now());
+        places.address(address(99)).to.tally.sent(Instant::now());
         let told = all.figures().all.remove(0).addresses;
         assert_eq!((told.len(), told[0].address), (ADDRESSES_MAX, address(100 - ADDRESSES_MAX)));
         let last = &told[ADDRESSES_MAX - 1];
@@ -281,19 +288,19 @@ mod tests {
         let now = Instant::now();
         assert_eq!(order(now), [a, b, c]);
         assert_eq!(places.address_figures(now).len(), 0, "nobody has tried them");
-        places.address(a).is_away(Trouble::Unaccepted, None);
+        places.address(a).to.is_away(Trouble::Unaccepted, None);
         assert_eq!(order(now), [b, c, a]);
         for at in [b, c] {
-            places.address(at).is_away(Trouble::Unreachable, None);
+            places.address(at).to.is_away(Trouble::Unreachable, None);
         }
         assert_eq!(order(now), [a, b, c], "all are alike");
-        assert!(places.address(b).down.was_reached());
+        assert!(places.address(b).to.down.was_reached());
         assert_eq!(order(now), [b, a, c]);
         let later = Instant::now() + PASSED_OVER_FOR;
         assert_eq!(order(later), [a, b, c]);
         // One request tries it; the next does not wait for that.
-        places.address(a).down.is_tried(later);
-        places.address(b).down.is_tried(later);
+        places.address(a).to.down.is_tried(later);
+        places.address(b).to.down.is_tried(later);
         assert_eq!(order(later), [b, c, a]);
     }
 }

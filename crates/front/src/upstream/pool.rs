@@ -9,7 +9,7 @@
 use super::choose::{Candidate, choose};
 use super::names::Names;
 use super::open::{AnyWire, Failed, open};
-use super::places::{Address, AllPlaces, Places};
+use super::places::{AllPlaces, Lead, Places};
 use super::tally::Tally;
 use crate::runtime::counters::Counters;
 use crate::runtime::throttle::Throttle;
@@ -19,6 +19,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -62,7 +63,7 @@ struct Pool {
 #[derive(Debug)]
 struct Kept {
     wire: AnyWire,
-    address: Option<Arc<Address>>,
+    lead: Option<Lead>,
     since: Instant,
 }
 
@@ -73,13 +74,18 @@ type Untried = (usize, Rc<Pool>);
 #[derive(Debug)]
 pub(crate) struct News {
     pool: Rc<Pool>,
-    address: Option<Arc<Address>>,
+    lead: Option<Lead>,
 }
 
 impl News {
     fn tallies(&self) -> impl Iterator<Item = &Tally> {
-        let address = self.address.as_ref().map(|address| &address.tally);
-        std::iter::once(&self.pool.places.tally).chain(address)
+        let lead = self.lead.as_ref().map(|lead| &lead.to.tally);
+        std::iter::once(&self.pool.places.tally).chain(lead)
+    }
+
+    /// Of a name: to which of its addresses the request has gone.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        self.lead.as_ref().map(|lead| lead.at)
     }
 
     /// A request is about to be sent.
@@ -105,6 +111,7 @@ impl News {
             let (what, hint) = trouble.words();
             tracing::warn!(
                 %upstream,
+                address = self.address().map(tracing::field::display),
                 request_id,
                 suppressed,
                 "php-fpm's answer broke off: {what}\nhint: {hint}"
@@ -120,8 +127,8 @@ pub(crate) struct Link {
     /// Whose it is, by its place among those who might have been asked.
     pub(crate) at: usize,
     pub(super) wire: Option<AnyWire>,
-    /// Where it leads, of a name.
-    address: Option<Arc<Address>>,
+    /// Of a name.
+    lead: Option<Lead>,
     /// It was used before.
     pub(super) is_kept: bool,
     kept_max: usize,
@@ -171,7 +178,7 @@ impl Upstreams {
         tell_others(&pools, max);
         if may_be_kept && let Some(kept) = link.pool.take_kept() {
             link.is_kept = true;
-            link.leads(kept.wire, kept.address);
+            link.leads(kept.wire, kept.lead);
             return Ok(link);
         }
         // php-fpm may have no process left for another one.
@@ -179,9 +186,9 @@ impl Upstreams {
         link.pool.places.down.is_tried(Instant::now());
         let (upstream, places) = (&among[at], &link.pool.places);
         match open(upstream, places, &self.names, settings.connect_timeout, deadline).await {
-            Ok((wire, address)) => {
+            Ok((wire, lead)) => {
                 link.pool.was_reached(upstream);
-                link.leads(wire, address);
+                link.leads(wire, lead);
                 Ok(link)
             }
             Err(Failed(trouble, error)) => {
@@ -312,14 +319,14 @@ impl Link {
     /// With the place that was taken for it.
     fn new(pool: &Rc<Pool>, at: usize, kept_max: usize) -> Link {
         pool.counters.passes_open.add(1);
-        Link { pool: Rc::clone(pool), at, wire: None, address: None, is_kept: false, kept_max }
+        Link { pool: Rc::clone(pool), at, wire: None, lead: None, is_kept: false, kept_max }
     }
 
-    fn leads(&mut self, wire: AnyWire, address: Option<Arc<Address>>) {
-        if let Some(address) = &address {
-            address.used.fetch_add(1, Ordering::Relaxed);
+    fn leads(&mut self, wire: AnyWire, lead: Option<Lead>) {
+        if let Some(lead) = &lead {
+            lead.to.used.fetch_add(1, Ordering::Relaxed);
         }
-        (self.wire, self.address) = (Some(wire), address);
+        (self.wire, self.lead) = (Some(wire), lead);
     }
 
     /// Its request is answered, and nothing is left in it.
@@ -328,14 +335,14 @@ impl Link {
         // Each keeps a process of php-fpm: of several threads each has its part of them.
         let threads = self.pool.places.threads.load(Ordering::Relaxed).max(1);
         if kept.len() < self.kept_max / threads {
-            let address = self.address.clone();
-            kept.push_back(Kept { wire, address, since: Instant::now() });
+            let lead = self.lead.clone();
+            kept.push_back(Kept { wire, lead, since: Instant::now() });
         }
     }
 
     /// Who is told what becomes of its request.
     pub(crate) fn news(&self) -> News {
-        News { pool: Rc::clone(&self.pool), address: self.address.clone() }
+        News { pool: Rc::clone(&self.pool), lead: self.lead.clone() }
     }
 
     /// Whether connections are kept.
@@ -347,8 +354,8 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         self.pool.counters.passes_open.sub(1);
-        if let Some(address) = &self.address {
-            address.used.fetch_sub(1, Ordering::Relaxed);
+        if let Some(lead) = &self.lead {
+            lead.to.used.fetch_sub(1, Ordering::Relaxed);
         }
         self.pool.places.used.fetch_sub(1, Ordering::Relaxed);
         self.pool.places.freed.notify_one();
