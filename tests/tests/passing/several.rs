@@ -250,6 +250,20 @@ fn names_stand_for_addresses() {
     assert_eq!(who_answers(&server, 4), BTreeMap::from([("named".to_owned(), 4)]));
     let upstream = format!("upstream={named}");
     eventually("the access log", || server.stdout().contains(&upstream).then_some(()));
+    // A connection that is kept is one to an address, too.
+    let kept = ["--fastcgi-kept-max", "1", "--front-threads", "1"];
+    let server = super::server(root.path(), &named).args(kept).start();
+    who_answers(&server, 4);
+    let told = figures(&server, &named);
+    let of = |name: &str| {
+        let each = told["addresses"].as_array().into_iter().flatten();
+        each.filter_map(|one| one[name].as_u64()).collect::<Vec<_>>()
+    };
+    let sum = |name: &str| of(name).iter().sum::<u64>();
+    let sums = ["requests_total", "answers_total", "connections"].map(sum);
+    assert_eq!(sums, [4, 4, 0], "{told}");
+    let used: Vec<_> = of("requests_total").into_iter().filter(|number| *number > 0).collect();
+    assert_eq!(used, [4], "one of them: {told}");
 }
 
 #[test]
