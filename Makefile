@@ -111,8 +111,8 @@ chaos: tested ## all that can go wrong, mixed, for minutes (CHAOS_SECONDS, CHAOS
 	$(CHAOS) --ignored --test-threads 1 --nocapture all_kinds_mixed
 
 chaos-transports: tested ## the same over FastCGI (nginx in front) and over HTTP/2 and TLS (HAProxy in front)
-	CHAOS_TRANSPORT=fastcgi $(CHAOS) --ignored --test-threads 1 --nocapture all_kinds_mixed
-	CHAOS_TRANSPORT=h2 $(CHAOS) --ignored --test-threads 1 --nocapture all_kinds_mixed
+	export CHAOS_TRANSPORT=fastcgi; $(CHAOS) --ignored --test-threads 1 --nocapture all_kinds_mixed
+	export CHAOS_TRANSPORT=h2; $(CHAOS) --ignored --test-threads 1 --nocapture all_kinds_mixed
 
 chaos-rates: tested ## good requests' p50 and p99, calm and beside ten crashes a second
 	$(CHAOS) --ignored --test-threads 1 --nocapture ten_crashes_a_second

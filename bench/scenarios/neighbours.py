@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 """Does a pool feel what another one does wrong? A shop under a steady load, beside one that misbehaves in each way.
 
-  bench/scenarios/neighbours.py [--kinds crash,loop,…] [--rounds 5] [--seconds 4] [--rate 200] [--nice 19]
+  bench/scenarios/neighbours.py [--kinds crash,loop,…] [--rounds 5] [--seconds 4] [--rate 200] [--nice 19] [--idle]
 
 One server with two pools of two workers. The shop's page takes half a millisecond of PHP, below a checkpoint, and is
 asked for at a constant rate: latency counts from when a request was due, so that nothing can hide. Each round of a kind
 is two measurements, the shop beside a calm neighbour and beside a bad one, in alternating order; the table has the
-ratios of such pairs. What asks the bad pool is as nice as the pool is. `burn` is what the machine itself does: programs
-that are not the server's take all the CPU time that is left, as nice as the pool. What a kind costs beyond that is the
+ratios of such pairs. What asks the bad pool is as nice as the pool is, or takes as it does
+only what nobody else wants (`--idle`). `burn` is what the machine itself does: programs that are not the server's take all
+the CPU time that is left, likewise. What a kind costs beyond that is the
 server's own interference.
 """
 
@@ -68,6 +69,7 @@ queue_max = 32
 memory_ceiling = "256M"
 processes = 200
 nice = {nice}
+scheduling = "{scheduling}"
 [pool.timeouts]
 queue = "1s"
 answer = "500ms"
@@ -87,7 +89,7 @@ class Mischief:
         self.threads = [threading.Thread(target=self.repeat, args=(lab, act)) for _ in range(threads)]
 
     def repeat(self, lab, act):
-        os.nice(lab.nice)  # This thread alone.
+        step_back(lab)
         while not self.over.is_set():
             with contextlib.suppress(OSError, http.client.HTTPException):
                 act(lab, self.over)
@@ -101,6 +103,13 @@ class Mischief:
         self.over.set()
         for thread in self.threads:
             thread.join()
+
+
+def step_back(lab):
+    """The calling thread alone is as the bad pool."""
+    os.nice(lab.nice)
+    if lab.idle:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def asks(what, pause=0.0, body=None):
@@ -172,13 +181,16 @@ KINDS = {
 class Lab:
     """The server and its two sites."""
 
-    def __init__(self, folder, nice, stack):
-        self.folder, self.bad, self.nice, self.good = folder, folder / "bad", nice, 0
+    def __init__(self, folder, asked, stack):
+        self.folder, self.bad, self.good = folder, folder / "bad", 0
+        self.nice, self.idle = asked.nice, asked.idle
         for site, text in (("shop", PAGE), ("bad", BAD)):
             (folder / site).mkdir()
             (folder / site / "index.php").write_text(text, encoding="utf-8")
         config = folder / "samovar.toml"
-        config.write_text(CONFIG.format(bad=self.bad, nice=nice), encoding="utf-8")
+        scheduling = "idle" if self.idle else "other"
+        text = CONFIG.format(bad=self.bad, nice=self.nice, scheduling=scheduling)
+        config.write_text(text, encoding="utf-8")
         command = [BINARY, "serve", folder / "shop", "--config", config, "--listen", "127.0.0.1:0", "--workers", "2",
                    "--control", folder / "control.sock"] + (["--allow-root"] if os.getuid() == 0 else [])
         log = stack.enter_context(open(folder / "log", "w", encoding="utf-8"))
@@ -239,11 +251,11 @@ def shop(lab, asked):
 
 
 @contextlib.contextmanager
-def burners(nice):
-    command = ["nice", "-n", str(nice), sys.executable, "-c", "while True: pass"]
+def burners(lab):
+    command = [sys.executable, "-c", "while True: pass"]
     with contextlib.ExitStack() as stack:
         for _ in range(2):
-            burner = subprocess.Popen(command)
+            burner = subprocess.Popen(command, preexec_fn=lambda: step_back(lab))
             stack.callback(burner.wait)
             stack.callback(burner.kill)
         yield
@@ -258,7 +270,7 @@ def pair(lab, kind, asked, calm_first):
             if way == "bad":
                 stack.callback(lab.mend)
                 if kind == "burn":
-                    stack.enter_context(burners(asked.nice))
+                    stack.enter_context(burners(lab))
                 if kind == "stuck":
                     held = stack.enter_context(open(lab.bad / "lock", "w", encoding="utf-8"))
                     lock(held)
@@ -296,6 +308,7 @@ def main():
     add("--seconds", type=float, default=4, help="of each measurement: %(default)s")
     add("--rate", type=int, default=200, help="the shop's requests a second: %(default)s")
     add("--nice", type=int, default=19, help="`limits.nice` of the bad pool: %(default)s")
+    add("--idle", action="store_true", help='the bad pool has `limits.scheduling = "idle"`')
     asked = parser.parse_args()
     kinds = asked.kinds.split(",")
     if unknown := set(kinds) - set(KINDS):
@@ -304,7 +317,7 @@ def main():
     print("|---|---:|---:|---:|---:|")
     for kind in kinds:
         with tempfile.TemporaryDirectory(prefix="samovar-neighbours-") as folder, contextlib.ExitStack() as stack:
-            lab = Lab(pathlib.Path(folder), asked.nice, stack)
+            lab = Lab(pathlib.Path(folder), asked, stack)
             shop(lab, argparse.Namespace(rate=asked.rate, seconds=1))
             pairs = [pair(lab, kind, asked, number % 2 == 0) for number in range(asked.rounds)]
             print(row(kind, pairs), flush=True)

@@ -1,9 +1,11 @@
 //! Several threads of the front in a whole server: each model, each kind of listener, kills, and the numbers in the end.
 
 use samovar_testkit::http::{Client, Request};
-use samovar_testkit::{Server, Start, eventually};
-use std::io::{Read, Write};
+use samovar_testkit::{Certificate, Server, Start, eventually};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
 const THREADS: usize = 3;
 const CLIENTS: usize = 2 * THREADS;
@@ -107,5 +109,52 @@ fn one_thread_is_what_few_cores_have() {
         .expect("it runs");
     let said = String::from_utf8_lossy(&checked.stdout).into_owned();
     assert!(!checked.status.success() && said.contains("from 1 to 16"), "{said}");
+    server.stop();
+}
+
+/// A client of TLS that stays, and how its session began: `New` or `Reused`.
+fn stays(address: &str, session: &Path) -> (Child, String) {
+    let mut client = Command::new("openssl")
+        .args(["s_client", "-tls1_2", "-connect", address, "-sess_in"])
+        .arg(session)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("openssl runs");
+    let told = BufReader::new(client.stdout.take().expect("a pipe"));
+    let line = told.lines().map_while(Result::ok).find(|line| line.contains(", Cipher is "));
+    let line = line.expect("a handshake");
+    (client, line.split(',').next().unwrap_or_default().to_owned())
+}
+
+/// A ticket is every thread's, whichever has issued it.
+#[test]
+fn sessions_of_tls_are_resumed_by_all_threads() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let own = Certificate::own(folder.path(), "own", "DNS:localhost,IP:127.0.0.1");
+    let chain = own.chain.display().to_string();
+    let secure = ["--listen", "https://127.0.0.1:0", "--tls-certificates", &chain];
+    let server = several(Server::script("<?php echo 1;")).args(secure).start();
+    let address = server.addresses("https://")[0].to_string();
+    let session = folder.path().join("session");
+    let first = Command::new("openssl")
+        .args(["s_client", "-tls1_2", "-connect", &address, "-sess_out"])
+        .arg(&session)
+        .stdin(Stdio::null())
+        .output()
+        .expect("openssl runs");
+    assert!(first.status.success(), "{}", String::from_utf8_lossy(&first.stderr));
+    for _ in 0..2 {
+        // Those that stay are shared out evenly, so each thread has some of them.
+        let all: Vec<_> = (0..CLIENTS).map(|_| stays(&address, &session)).collect();
+        let began: Vec<_> = all.iter().map(|(_, began)| began.as_str()).collect();
+        assert_eq!(began, ["Reused"; CLIENTS]);
+        for (mut client, _) in all {
+            client.kill().expect("our own process");
+            client.wait().expect("our own process");
+        }
+        server.reload().expect("it reloads");
+    }
     server.stop();
 }

@@ -226,6 +226,7 @@ fn start(settled: Settled, opened: Opened, logs: &Logs) -> Result<Started> {
         predecessor: predecessor.clone(),
         pools: pools.clone(),
         keeper: keeper.clone(),
+        tls: tls.clone(),
     };
     let inventory = succession::inventory(&settings, &admin, pinba_copy, &control)?;
     let admin = operators::start(admin, &settings, status.clone(), insight.clone())?;

@@ -288,7 +288,7 @@ fn unknown_keys() {
         "1: unknown key `limits.colour`",
         "known here: `limits.head_bytes_max`, `limits.headers_max`, `limits.body_bytes_max`, \
          `limits.body_rate_min`, `limits.connections_max`, `limits.queue_max`, `limits.requests_max`, `limits.age_max`, `limits.memory_max`, \
-         `limits.memory_ceiling`, `limits.open_files`, `limits.processes`, `limits.file_bytes`, `limits.core_bytes`, `limits.nice`, `limits.client_share`, `limits.client_connections_max`, `limits.priority_paths`, `limits.retries_max`, \
+         `limits.memory_ceiling`, `limits.open_files`, `limits.processes`, `limits.file_bytes`, `limits.core_bytes`, `limits.nice`, `limits.scheduling`, `limits.client_share`, `limits.client_connections_max`, `limits.priority_paths`, `limits.retries_max`, \
          `limits.answer_memory_bytes_max`, `limits.answer_file_bytes_max`, \
          `limits.growth_bytes_max`, `limits.tasks_max`, `limits.task_stack_bytes`",
     );

@@ -53,6 +53,6 @@ pub use runtime::link::{FrontEvent, KillReason, SupervisorLink};
 pub use runtime::shed::Shed;
 pub use runtime::trouble::Trouble;
 pub use setup::{StartError, ValidSettings};
-pub use tls::{Prepared as PreparedTls, Tls, TlsError};
+pub use tls::{CertificateFile, Notice, Prepared as PreparedTls, Tls, TlsError};
 pub use upstream::answer_bytes_in as fastcgi_answer_bytes_in;
 pub use upstream::{AddressFigures, LastTrouble, PassFigures, TallyFigures, UpstreamFigures};

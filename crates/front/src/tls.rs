@@ -1,6 +1,7 @@
 //! accept: what TLS listeners speak with: certificates, tickets, the authorities of clients.
 //!
-//! `certificate` knows its names, `files` reads what the settings name, `issued` has what an authority has issued meanwhile, `chooser` picks a
+//! `certificate` knows its names, `staple` what its authority says of it, `revocation` which of clients are no longer good; `files` reads what the
+//! settings name, `watch` knows when it ends, `issued` has what an authority has issued meanwhile, `chooser` picks a
 //! certificate by the name that a client asks for, `client` is what PHP is told of a client's own. Knows no connection; imports no other folder of this crate.
 
 mod certificate;
@@ -9,8 +10,10 @@ pub(crate) mod client;
 mod failure;
 mod files;
 mod issued;
+mod revocation;
+mod staple;
+mod watch;
 
-use certificate::Life;
 use chooser::Chooser;
 pub use failure::TlsError;
 use files::{Files, Stamp};
@@ -23,6 +26,10 @@ use rustls::version::{TLS12, TLS13};
 use samovar_config::{ClientCertificates, Settings, TlsVersion};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+pub use watch::Notice;
+use watch::Watched;
 
 /// What clients may choose after the handshake, the first being ours.
 const ALPN_HTTP2: &[u8] = b"h2";
@@ -37,6 +44,8 @@ pub struct Tls {
     /// For authorities that look for a proof.
     proofs: Arc<ServerConfig>,
     current: Mutex<Current>,
+    /// Others have been installed.
+    installed: Notify,
 }
 
 struct Current {
@@ -44,10 +53,25 @@ struct Current {
     has_http2: bool,
     config: Arc<ServerConfig>,
     stamp: Stamp,
-    /// How long those of files hold, until it is said that one does not.
-    lives: Vec<(PathBuf, Life)>,
+    /// The certificates of files.
+    files: Vec<CertificateFile>,
+    /// What of the files comes to an end.
+    watched: Vec<Watched>,
+    /// What has not been said of them yet.
+    notices: Vec<Notice>,
     /// Files that have changed and cannot be used: said once.
     refused: Option<Stamp>,
+}
+
+/// A certificate that lies in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFile {
+    /// The file.
+    pub path: PathBuf,
+    /// The names that it is for, in lower case.
+    pub names: Vec<String>,
+    /// When it ends, in seconds of Unix time.
+    pub until: i64,
 }
 
 /// What one connection uses.
@@ -90,7 +114,8 @@ impl Tls {
         let proofs = issued::proof_config(&issued, &provider)
             .map_err(|e| TlsError::Refused(e.to_string()))?;
         let current = Mutex::new(current);
-        Ok(Some(Arc::new(Tls { provider, tickets, issued, proofs, current })))
+        let installed = Notify::new();
+        Ok(Some(Arc::new(Tls { provider, tickets, issued, proofs, current, installed })))
     }
 
     /// Has these names looked after from now on: until it has a certificate, a name of them gets none.
@@ -148,6 +173,13 @@ impl Tls {
     /// New connections get these from now on.
     pub fn install(&self, prepared: Prepared) {
         *self.current() = prepared.0;
+        self.installed.notify_one();
+    }
+
+    /// Waits for the next [`Self::install`], at most so long.
+    pub(crate) async fn wait(&self, most: Duration) {
+        // Which of the two it was makes no difference.
+        let _ = tokio::time::timeout(most, self.installed.notified()).await;
     }
 
     /// Looks whether files have changed, and uses them if so. What was wrong with them is told once.
@@ -181,16 +213,18 @@ impl Tls {
         }
     }
 
-    /// Which certificates of files clients refuse because of their dates, as sentences; each is told once.
-    pub fn out_of_date(&self) -> Vec<String> {
+    /// What operators should know of the files; each is told once.
+    pub fn notices(&self) -> Vec<Notice> {
         let now = Timestamp::now().as_second();
-        let mut told = Vec::new();
-        self.current().lives.retain(|(path, life)| {
-            let fault = life.fault(now);
-            told.extend(fault.iter().map(|fault| format!("`{}` {fault}", path.display())));
-            fault.is_none()
-        });
+        let mut current = self.current();
+        let mut told = std::mem::take(&mut current.notices);
+        told.extend(current.watched.iter_mut().filter_map(|watched| watched.notice(now)));
         told
+    }
+
+    /// The certificates of files that are shown.
+    pub fn files(&self) -> Vec<CertificateFile> {
+        self.current().files.clone()
     }
 
     /// What a connection that begins now is to use.
@@ -226,11 +260,13 @@ fn read(
     let builder = ServerConfig::builder_with_provider(Arc::clone(provider))
         .with_protocol_versions(versions)
         .map_err(|e| refused(&e))?;
-    let builder = match files.authorities {
+    let builder = match files.clients {
         None => builder.with_no_client_auth(),
-        Some(roots) => {
-            let verifier =
-                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+        Some((roots, revocations)) => {
+            // As nginx does: a list that is out of date says nothing, and whom no list speaks of may have been revoked.
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider))
+                .with_crls(revocations.lists)
+                .enforce_revocation_expiration();
             let verifier = match settings.client_certificates {
                 ClientCertificates::Optional => verifier.allow_unauthenticated(),
                 ClientCertificates::Required => verifier,
@@ -238,8 +274,11 @@ fn read(
             builder.with_client_cert_verifier(verifier.build().map_err(|e| refused(&e))?)
         }
     };
-    let lives = files.certificates.iter().map(|certificate| certificate.life);
-    let lives = settings.certificates.iter().cloned().zip(lives).collect();
+    let shown = files.certificates.iter().zip(&settings.certificates).map(|(own, path)| {
+        let names = own.names.clone();
+        CertificateFile { path: path.clone(), names, until: own.life.until }
+    });
+    let shown = shown.collect();
     let mut config =
         builder.with_cert_resolver(Arc::new(Chooser::new(files.certificates, Arc::clone(issued))));
     let first = has_http2.then_some(&ALPN_HTTP2);
@@ -251,7 +290,16 @@ fn read(
         Some(_) => ring::Ticketer::new().map_err(|e| refused(&e))?,
     };
     let settings = settings.clone();
-    Ok(Current { settings, has_http2, config: Arc::new(config), stamp, lives, refused: None })
+    Ok(Current {
+        settings,
+        has_http2,
+        config: Arc::new(config),
+        stamp,
+        files: shown,
+        watched: files.watched,
+        notices: files.notices,
+        refused: None,
+    })
 }
 
 /// Whether a client says in its first word that it is an authority, which looks for a proof and nothing else.

@@ -18,6 +18,8 @@ pub struct ProcessLimits {
     pub core_bytes: Option<u64>,
     /// Added to the server's own niceness.
     pub nice: u8,
+    /// It has only what nobody else wants of the processor (`SCHED_IDLE`).
+    pub is_idle: bool,
 }
 
 impl ProcessLimits {
@@ -59,6 +61,13 @@ impl ProcessLimits {
             // SAFETY: takes a number. What it returns may be -1 in good order; who asks for less is refused nothing.
             let _ = unsafe { libc::nice(i32::from(self.nice)) };
         }
+        if self.is_idle {
+            let none = libc::sched_param { sched_priority: 0 };
+            // SAFETY: reads a local; 0 is this process, which has one thread. Every process may ask for this policy.
+            if unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const none) } != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
         Ok(())
     }
 
@@ -77,6 +86,7 @@ pub(crate) const AS_IT_IS: ProcessLimits = ProcessLimits {
     file_bytes: 0,
     core_bytes: None,
     nice: 0,
+    is_idle: false,
 };
 
 #[cfg(test)]
@@ -96,21 +106,26 @@ mod tests {
 
     #[test]
     fn what_is_given_is_held_and_the_rest_is_as_it_was() {
-        let ask = "ulimit -Hn; ulimit -Hf; ulimit -Hc; nice";
+        // The forty-first field of proc_pid_stat(5) is the policy.
+        let ask = "ulimit -Hn; ulimit -Hf; ulimit -Hc; cut -d' ' -f41 /proc/self/stat; nice";
         let open_files = getrlimit(Resource::Nofile);
         let plain = ProcessLimits { open_files, ..AS_IT_IS };
         let before = shell(plain, ask);
-        let own: i32 = before.lines().last().expect("four lines").parse().expect("a number");
+        let own: i32 = before.lines().last().expect("five lines").parse().expect("a number");
         let few = Rlimit { current: Some(100), maximum: Some(100) };
         let limits = ProcessLimits {
             open_files: few,
             file_bytes: 1 << 20,
             core_bytes: Some(0),
             nice: 3,
+            is_idle: true,
             ..AS_IT_IS
         };
         // A shell counts blocks of 512 bytes.
-        assert_eq!(shell(limits, ask), format!("100\n2048\n0\n{}\n", (own + 3).min(19)));
+        assert_eq!(
+            shell(limits, ask),
+            format!("100\n2048\n0\n{}\n{}\n", libc::SCHED_IDLE, (own + 3).min(19))
+        );
         assert_eq!(shell(plain, ask), before);
     }
 

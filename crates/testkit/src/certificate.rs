@@ -43,16 +43,43 @@ impl Certificate {
         made
     }
 
+    /// Signs the list of those that it has revoked: a file in PEM, which holds for so long.
+    pub fn revoke(&self, others: &[&Certificate], folder: &Path, seconds: u32) -> PathBuf {
+        let (index, config) = (folder.join("revoked.txt"), folder.join("revoked.cnf"));
+        let lines = others.iter().map(|other| {
+            let serial = other.serial();
+            format!("R\t400101000000Z\t260101000000Z\t{serial}\tunknown\t/CN=x\n")
+        });
+        std::fs::write(&index, lines.collect::<String>()).expect("our own file");
+        let text = format!(
+            "[ca]\ndefault_ca = own\n[own]\ndatabase = {}\ndefault_md = sha256\ncrl_extensions = more\n\
+             [more]\nauthorityKeyIdentifier = keyid\n",
+            index.display()
+        );
+        std::fs::write(&config, text).expect("our own file");
+        let list = self.chain.with_extension("crl");
+        let mut command = Command::new("openssl");
+        command.args(["ca", "-gencrl", "-crlsec", &seconds.to_string(), "-config"]).arg(&config);
+        command.arg("-cert").arg(&self.chain).arg("-keyfile").arg(&self.key).arg("-out").arg(&list);
+        let done = command.output().expect("openssl runs");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        list
+    }
+
+    /// As openssl writes it, in hexadecimal digits.
+    fn serial(&self) -> String {
+        let told = Command::new("openssl")
+            .args(["x509", "-noout", "-serial", "-in"])
+            .arg(&self.chain)
+            .output()
+            .expect("openssl runs");
+        String::from_utf8_lossy(&told.stdout).trim().replace("serial=", "")
+    }
+
     /// Signs what `openssl ocsp` says of `other`, which it has issued: the file that a server staples.
     pub fn vouch_for(&self, other: &Certificate, folder: &Path) {
         let index = folder.join("index.txt");
-        let serial = Command::new("openssl")
-            .args(["x509", "-noout", "-serial", "-in"])
-            .arg(&other.chain)
-            .output()
-            .expect("openssl runs");
-        let serial = String::from_utf8_lossy(&serial.stdout).trim().replace("serial=", "");
-        let line = format!("V\t400101000000Z\t\t{serial}\tunknown\t/CN=x\n");
+        let line = format!("V\t400101000000Z\t\t{}\tunknown\t/CN=x\n", other.serial());
         std::fs::write(&index, line).expect("our own file");
         let mut staple = other.chain.clone().into_os_string();
         staple.push(".ocsp");

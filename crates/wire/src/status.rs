@@ -161,12 +161,16 @@ pub struct GrowthStatus {
     pub workers: u64,
 }
 
-/// One name of `acme.domains`.
+/// One name of `acme.domains`, or a certificate of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CertificateStatus {
-    /// The name.
+    /// The name; of a file's certificate the first, empty if it has none.
     pub domain: String,
+    /// Where it lies; `null`: an authority issues it.
+    pub file: Option<String>,
+    /// All names of a file's.
+    pub names: Vec<String>,
     /// When its certificate ends, in seconds of Unix time; `null`: it has none.
     pub valid_until: Option<u64>,
     /// When it is renewed, likewise.

@@ -112,6 +112,8 @@ impl Stage {
             .args(["--boot-timeout", "10s"])
             // One that is stopped in the middle of a request is noticed then: while the load has patience.
             .args(["--answer-timeout", "12s"])
+            // And one that goes on after its answer.
+            .args(["--after-timeout", "12s"])
             .define("error_log", "")
             .define("post_max_size", "8M")
             .define("upload_max_filesize", "8M");

@@ -2,6 +2,8 @@
 
 use super::*;
 use samovar_testkit::eventually;
+use samovar_testkit::http::{Client, Request};
+use std::time::Duration;
 
 fn subject(url: &str, name: &str) -> String {
     let said = handshake(url, &["-servername", name]);
@@ -222,4 +224,131 @@ fn clients_may_have_one() {
     let url = https(&server);
     assert_ne!(curl(&[&url]).0, 0);
     assert_eq!(with(&client, &url, "--http2").0, 0);
+}
+
+#[test]
+fn a_staple_that_is_over_or_anothers_is_not_sent() {
+    let folder = folder();
+    let authority = Certificate::own(folder.path(), "authority", "DNS:authority");
+    let leaf = Certificate::signed(folder.path(), "leaf", NAMES, &authority);
+    let other = Certificate::signed(folder.path(), "other", NAMES, &authority);
+    for certificate in [&leaf, &other] {
+        authority.vouch_for(certificate, folder.path());
+    }
+    let beside = |certificate: &Certificate| certificate.chain.with_extension("pem.ocsp");
+    let good = std::fs::read(beside(&leaf)).expect("a staple");
+    // nextUpdate [0] of the answer, which is its last date; who signed it is for clients to see.
+    let head = [0xa0, 0x11, 0x18, 0x0f, b'2', b'0'];
+    let at =
+        good.windows(head.len()).rposition(|window| window == head).expect("a date") + head.len();
+    let mut over = good.clone();
+    over[at..at + 2].copy_from_slice(b"01");
+    let anothers = std::fs::read(beside(&other)).expect("a staple");
+
+    let server = start(&leaf).start();
+    let url = https(&server);
+    let is_sent = || handshake(&url, &["-status"]).contains("OCSP Response Status: successful");
+    assert!(is_sent());
+    for (bytes, said) in [
+        (over, "leaf.pem.ocsp` ended on 2001-"),
+        (anothers, "leaf.pem.ocsp` speaks of another certificate"),
+    ] {
+        std::fs::write(beside(&leaf), bytes).expect("our own file");
+        server.reload().expect("it goes on without");
+        assert!(!is_sent(), "{said}");
+        server.wait_for_log(said);
+    }
+    std::fs::write(beside(&leaf), good).expect("our own file");
+    server.reload().expect("it reloads");
+    assert!(is_sent());
+}
+
+#[test]
+fn revoked_ones_of_clients_are_refused() {
+    let folder = folder();
+    let authority = Certificate::own(folder.path(), "authority", "DNS:authority");
+    let made = |name: &str| Certificate::signed(folder.path(), name, "DNS:client", &authority);
+    let (first, second) = (made("first"), made("second"));
+    let list = authority.revoke(&[&first], folder.path(), 3600);
+    let (ca, crl) = (authority.chain.display().to_string(), list.display().to_string());
+    let lists = ["--tls-client-ca", &ca, "--tls-client-crls", &crl];
+    let (own, _) = secure(folder.path());
+    let server = own.args(lists).start();
+    let url = https(&server);
+    let goes = |certificate: &Certificate| {
+        let (chain, key) =
+            (certificate.chain.display().to_string(), certificate.key.display().to_string());
+        // The whole handshake, and not a ticket of one before.
+        ["--http1.1", "--http2"].map(|version| {
+            curl(&[version, "--no-sessionid", "--cert", &chain, "--key", &key, &url]).0 == 0
+        })
+    };
+    assert_eq!((goes(&first), goes(&second)), ([false; 2], [true; 2]));
+    assert_eq!(curl(&[&url]).0, 0, "nobody has to have one");
+    // A new list holds without a word, in the other notation too.
+    authority.revoke(&[&second], folder.path(), 3600);
+    server.reload().expect("it reloads");
+    assert_eq!((goes(&first), goes(&second)), ([true; 2], [false; 2]));
+    let done = Command::new("openssl")
+        .args(["crl", "-in", &crl, "-outform", "DER", "-out", &crl])
+        .output()
+        .expect("openssl runs");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    server.reload().expect("it reloads");
+    assert_eq!((goes(&first), goes(&second)), ([true; 2], [false; 2]));
+    // What is no list is refused, and the old one holds.
+    for bad in ["", "-----BEGIN CERTIFICATE-----", "no list"] {
+        std::fs::write(&list, bad).expect("our own file");
+        let said = server.reload().expect_err("it refuses");
+        assert!(
+            said.contains("authority.crl`") && said.contains("`tls.client_crls` takes"),
+            "{said}"
+        );
+    }
+    assert_eq!((goes(&first), goes(&second)), ([true; 2], [false; 2]));
+    // One that should have been replaced says nothing: nobody is let in on its word.
+    authority.revoke(&[], folder.path(), 1);
+    std::thread::sleep(Duration::from_millis(2100));
+    server.reload().expect("it reloads");
+    assert_eq!((goes(&first), goes(&second)), ([false; 2], [false; 2]));
+    assert_eq!(curl(&[&url]).0, 0);
+    server.wait_for_log("clients of its authority are turned away (hint: fetch");
+    // An authority of which there is no list.
+    let another = Certificate::own(folder.path(), "another", "DNS:authority");
+    let both = [&authority.chain, &another.chain].map(|path| std::fs::read(path).expect("our own"));
+    std::fs::write(&authority.chain, both.concat()).expect("our own file");
+    server.reload().expect("it reloads");
+    server.wait_for_log("no list of the authority `C=DE, O=Tests, Inc., CN=another`");
+
+    let (own, _) = secure(folder.path());
+    let (code, log) = own.args(["--tls-client-crls", &crl]).refuse();
+    assert!(code.is_some_and(|code| code != 0) && log.contains("needs `tls.client_ca`"), "{log}");
+}
+
+#[test]
+fn operators_see_how_long_each_lasts() {
+    let folder = folder();
+    let (_, own) = secure(folder.path());
+    let (file, admin) = (own.chain.display().to_string(), ["--admin", "127.0.0.1:0"]);
+    let server = start(&own).args(admin).start();
+    let status = server.status();
+    let seen = &status["certificates"][0];
+    assert_eq!((&seen["file"], &seen["domain"]), (&file.as_str().into(), &"localhost".into()));
+    assert!(
+        seen["names"].as_array().is_some_and(|names| names.contains(&"localhost".into())),
+        "{seen}"
+    );
+    let told = Command::new(samovar_testkit::binary())
+        .args(["status", "--control"])
+        .arg(server.control())
+        .output();
+    let told = String::from_utf8_lossy(&told.expect("our own program").stdout).into_owned();
+    assert!(told.contains(&format!("(`{file}`): ends in ")), "{told}");
+    let admin = status["admin"][0].as_str().and_then(|text| text.parse().ok()).expect("an address");
+    let page = Client::connect(admin).request(&Request::get("/metrics")).text();
+    let line =
+        page.lines().find(|line| line.starts_with("samovar_certificate_days{")).expect("a line");
+    let days = line.rsplit(' ').next().and_then(|days| days.parse::<f64>().ok()).expect("a number");
+    assert!(line.contains(&format!("file=\"{file}\"")) && (29.9..=30.0).contains(&days), "{line}");
+    assert!(!page.contains("samovar_certificate_failures"), "nobody fetches any");
 }

@@ -15,7 +15,7 @@ const TELLS: &str = r#"
     [$nice, $files] = explode("\n", shell_exec('nice; ulimit -n'));
     echo json_encode([
         'files' => $of('openfiles'), 'processes' => $of('maxproc'), 'core' => $of('core'), 'grows' => $grows,
-        'nice' => (int) $nice, 'started' => $files, 'sapi' => PHP_SAPI,
+        'nice' => (int) $nice, 'policy' => explode(' ', shell_exec('cat /proc/self/stat'))[40], 'started' => $files, 'sapi' => PHP_SAPI,
     ]);"#;
 
 const TABLE: &str = "
@@ -31,6 +31,7 @@ processes = 30000
 file_bytes = '64M'
 core_bytes = 0
 nice = 3
+scheduling = 'idle'
 ";
 
 fn ask(server: &Server, path: &str) -> serde_json::Value {
@@ -56,6 +57,8 @@ fn each_pool_has_limits_of_its_own() {
         assert_eq!(api["grows"], false, "the write failed, and nobody was killed");
         let nice = |of: &serde_json::Value| of["nice"].as_i64().expect("a number");
         assert_eq!(nice(&api), (nice(&shop) + 3).min(19));
+        // SCHED_OTHER and SCHED_IDLE, by their numbers.
+        assert_eq!((&shop["policy"], &api["policy"]), (&"0".into(), &"5".into()));
         if !model.is_empty() {
             let status = server.status();
             let workers = status["workers"].as_array().expect("workers").iter();

@@ -136,10 +136,8 @@ fn look(settings: &Settings, found: &mut Report) {
     if !settings.tls.certificates.is_empty() {
         let loaded = Tls::load(settings).map_err(anyhow::Error::new);
         let count = settings.tls.certificates.len();
-        for certificate in loaded.iter().flatten().flat_map(|tls| tls.out_of_date()) {
-            let hint = "hint: renew it; a server reads its file again by itself";
-            let said = format!("{certificate}: clients refuse it\n{hint}");
-            found.add(Level::Warning, "tls", said);
+        for notice in loaded.iter().flatten().flat_map(|tls| tls.notices()) {
+            found.add(Level::Warning, "tls", format!("{}\nhint: {}", notice.what, notice.hint));
         }
         found.take("tls", loaded.map(|_| format!("{count} certificates can be used")));
     }

@@ -173,16 +173,19 @@ fn scaling_line(scaling: &ScalingStatus) -> String {
     format!("{name} {workers} of {min} to {max}: {text}{seen}")
 }
 
-/// `certificate of a.example: ends in 80 d, renewed in 50 d; 2 attempts failed, the last 5 min ago: …`.
+/// `certificate of a.example: ends in 80 d, renewed in 50 d; 2 attempts failed, the last 5 min ago: …`, or
+/// `certificate of a.example and 2 more (`/etc/ssl/a.pem`): ends in 80 d`.
 fn certificate_line(of: &CertificateStatus, now: u64) -> String {
-    let CertificateStatus { domain, valid_until, renewal, failures, trouble, failed_at } = of;
+    let CertificateStatus { valid_until, renewal, failures, trouble, failed_at, .. } = of;
     let until = |at: u64| age(Duration::from_secs(at.saturating_sub(now)).as_secs_f64());
+    let domain = certificate_name(of);
     let mut line = match (valid_until, renewal) {
         (Some(end), _) if *end <= now => format!("certificate of {domain}: it has ended"),
         (Some(end), Some(renewal)) => {
             let (end, renewal) = (until(*end), until(*renewal));
             format!("certificate of {domain}: ends in {end}, renewed in {renewal}")
         }
+        (Some(end), None) => format!("certificate of {domain}: ends in {}", until(*end)),
         _ => format!("certificate of {domain}: none yet, handshakes are refused"),
     };
     if let Some(trouble) = trouble {
@@ -192,6 +195,16 @@ fn certificate_line(of: &CertificateStatus, now: u64) -> String {
         let _ = write!(line, "; {failures} attempts failed{last}: {trouble}");
     }
     line
+}
+
+fn certificate_name(of: &CertificateStatus) -> String {
+    let CertificateStatus { domain, file, names, .. } = of;
+    let Some(file) = file else { return domain.clone() };
+    let name = if domain.is_empty() { "no name" } else { domain };
+    match names.len() {
+        0 | 1 => format!("{name} (`{file}`)"),
+        count => format!("{name} and {} more (`{file}`)", count - 1),
+    }
 }
 
 /// `PHP 8.2.36 of /opt/engine/libphp8.2.so, made of 8.2.36-1~deb12u1`.

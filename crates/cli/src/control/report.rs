@@ -9,7 +9,7 @@ use crate::pools::Pools;
 use crate::sampling::Sampling;
 use samovar_acme::{DomainStatus, Keeper};
 use samovar_config::DEFAULT_POOL;
-use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Shed};
+use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Shed, Tls};
 use samovar_insight::{Costs, Insight};
 use samovar_log::Log;
 use samovar_profile::loads::{Explained, Loads};
@@ -52,6 +52,8 @@ pub(crate) struct StatusSources {
     pub(crate) pools: Pools,
     /// Who looks after certificates.
     pub(crate) keeper: Option<Keeper>,
+    /// Who has those of files.
+    pub(crate) tls: Option<Arc<Tls>>,
 }
 
 /// A pool's latest boot.
@@ -155,7 +157,7 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
             .flat_map(|(name, _, report)| report.consoles.iter().map(|line| console(name, line)))
             .collect(),
         upstreams: upstreams(sources),
-        certificates: sources.keeper.iter().flat_map(Keeper::status).map(certificate).collect(),
+        certificates: certificates(sources),
         pools,
     }
 }
@@ -204,9 +206,23 @@ fn upstreams(sources: &StatusSources) -> Vec<UpstreamStatus> {
     all.flat_map(|(pool, front)| upstreams::of_pool(pool, front.upstreams())).collect()
 }
 
-fn certificate(of: DomainStatus) -> CertificateStatus {
+fn certificates(sources: &StatusSources) -> Vec<CertificateStatus> {
+    let issued = sources.keeper.iter().flat_map(Keeper::status).map(issued);
+    let files = sources.tls.iter().flat_map(|tls| tls.files()).map(|of| CertificateStatus {
+        domain: of.names.first().cloned().unwrap_or_default(),
+        file: Some(of.path.display().to_string()),
+        names: of.names,
+        valid_until: u64::try_from(of.until).ok(),
+        ..CertificateStatus::default()
+    });
+    files.chain(issued).collect()
+}
+
+fn issued(of: DomainStatus) -> CertificateStatus {
     CertificateStatus {
         domain: of.domain,
+        file: None,
+        names: Vec::new(),
         valid_until: of.valid_until,
         renewal: of.renewal,
         failures: of.failures,

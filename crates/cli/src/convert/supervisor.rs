@@ -7,7 +7,7 @@ use crate::service::VARIABLES;
 use anyhow::{Result, bail};
 use rustix::process::Rlimit;
 use samovar_channel::{Boots, LoadsEnd, WorkerOptions};
-use samovar_config::{Compat, ConsoleCommand, LogFormat, LogLevel, Settings, Workers};
+use samovar_config::{Compat, ConsoleCommand, LogFormat, LogLevel, Scheduling, Settings, Workers};
 use samovar_supervisor::identity::Identity;
 use samovar_supervisor::{
     ProcessLimits, RecycleLimits, Sandbox, TemplateCommand, Tracer, WorkerCount,
@@ -99,6 +99,7 @@ pub(crate) fn limits(settings: &Settings, open_files: Rlimit) -> ProcessLimits {
         file_bytes: of.file_bytes,
         core_bytes: of.core_bytes(),
         nice: u8::try_from(of.nice).unwrap_or(u8::MAX),
+        is_idle: of.scheduling == Scheduling::Idle,
     }
 }
 

@@ -122,6 +122,17 @@ pub(crate) fn keys(settings: &mut Settings, _: &Surroundings<'_>) -> Result<(), 
     Ok(())
 }
 
+/// They speak of the certificates of clients, which nobody is asked for without an authority.
+pub(crate) fn client_crls(settings: &mut Settings, _: &Surroundings<'_>) -> Result<(), Wrong> {
+    if !settings.tls.client_crls.is_empty() && settings.tls.client_ca.is_none() {
+        return Err((
+            "needs `tls.client_ca`".to_owned(),
+            "name the file with the authorities of clients' certificates, too".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
 /// The cache behind `apcu_fetch()` is one of those that have the memory together.
 pub(crate) fn apcu_bytes(settings: &mut Settings, _: &Surroundings<'_>) -> Result<(), Wrong> {
     let (cache, all) = (settings.shared.apcu_bytes, settings.shared.bytes_max);

@@ -41,7 +41,7 @@ pub(crate) const FIELDS: [Field; 3] = [
 ];
 
 /// The settings that a pool may have for itself.
-pub(crate) const OWN: [&str; 65] = [
+pub(crate) const OWN: [&str; 66] = [
     "root",
     "reload_probe",
     "server_name",
@@ -77,6 +77,7 @@ pub(crate) const OWN: [&str; 65] = [
     "limits.file_bytes",
     "limits.core_bytes",
     "limits.nice",
+    "limits.scheduling",
     "limits.client_share",
     "limits.priority_paths",
     "limits.retries_max",

@@ -15,10 +15,12 @@ use std::time::Duration;
 
 mod logs;
 mod measured;
+mod scheduling;
 mod secure;
 
 pub use logs::{AccessLogFormat, LogFormat, LogLevel};
 pub use measured::{Insight, Otlp, Profile, Push, TraceFrom};
+pub use scheduling::Scheduling;
 pub use secure::{Acme, AcmeChallenge, ClientCertificates, Tls, TlsVersion};
 
 sheet! {
@@ -274,6 +276,8 @@ pub struct Limits {
     pub core_bytes: u64,
     /// Added to the niceness of PHP's processes, 0 to 19.
     pub nice: usize,
+    /// How the kernel schedules PHP's processes.
+    pub scheduling: Scheduling,
     /// Of the places for requests, for one client, percent; 1 to 100: no limit.
     pub client_share: usize,
     /// Open connections of one client; 0: no limit.

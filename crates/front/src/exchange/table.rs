@@ -22,6 +22,7 @@ use crate::runtime::clock::Clock;
 use crate::runtime::link::{FrontEvent, KillReason, Link};
 use crate::runtime::shed::Shed;
 use crate::runtime::throttle::Throttle;
+use samovar_config::{Limits, Scheduling};
 use samovar_ring::{
     End, Filling, FrontEnd, Incarnation, Lane, Progress, SlotIndex, Supervision, WorkerReport,
     WorkerState,
@@ -88,6 +89,8 @@ pub(crate) struct Exchanges {
     was_waiting: bool,
     /// So many requests that wait can be answered in time, as of the last sweep.
     in_time_max: usize,
+    /// Its workers take what others leave of the processor: nobody has to give way to them.
+    is_modest: bool,
 }
 
 impl Exchanges {
@@ -117,6 +120,7 @@ impl Exchanges {
             measured_ms: clock.now_ms(),
             was_waiting: false,
             in_time_max: usize::MAX,
+            is_modest: false,
         }
     }
 
@@ -205,6 +209,16 @@ impl Exchanges {
     /// Slots that are not free.
     pub(crate) fn in_use(&self) -> usize {
         self.front.in_use()
+    }
+
+    /// Requests under way whose workers want the processor as much as the front does.
+    pub(crate) fn competing(&self) -> usize {
+        if self.is_modest { 0 } else { self.in_use() }
+    }
+
+    /// What the pool's settings say of its share of the processor.
+    pub(crate) fn heed(&mut self, limits: &Limits) {
+        self.is_modest = limits.nice > 0 || limits.scheduling == Scheduling::Idle;
     }
 
     /// Takes a slot, unless others wait for one.

@@ -5,7 +5,7 @@ use crate::runtime::counters::Counters;
 use crate::runtime::link::{FrontEvent, KillReason};
 use crate::runtime::memory::Crowd;
 use crate::shared::Shared;
-use crate::tls::Tls;
+use crate::tls::{Notice, Tls};
 use samovar_ring::{Lane, Overrun};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -54,12 +54,10 @@ pub(super) async fn guard_withheld(shared: Rc<Shared>) {
 /// Has certificates read again when their files have changed.
 pub(super) async fn renew(shared: Rc<Shared>, tls: Arc<Tls>) {
     loop {
-        for certificate in tls.out_of_date() {
-            tracing::warn!(
-                "{certificate}: clients refuse it (hint: renew it; its file is read again by itself)"
-            );
+        for Notice { what, hint } in tls.notices() {
+            tracing::warn!("{what} (hint: {hint})");
         }
-        tokio::time::sleep(CERTIFICATE_LOOK).await;
+        tls.wait(CERTIFICATE_LOOK).await;
         let tls = Arc::clone(&tls);
         match shared.disk.run(move || Ok(tls.refresh())).await {
             Ok(Ok(true)) => tracing::info!("certificates have changed: new connections get them"),
@@ -127,6 +125,7 @@ fn sweep_pool(shared: &Shared) {
     let timeouts = &setup.settings.timeouts;
     let mut events: Vec<FrontEvent> = Vec::new();
     let mut exchanges = shared.exchanges.borrow_mut();
+    exchanges.heed(&setup.settings.limits);
     exchanges.sweep(timeouts, &mut events);
     shared.counters.queue_depth.set(exchanges.swept_depth() as u64);
     shared.counters.slots_in_use.set(exchanges.in_use() as u64);

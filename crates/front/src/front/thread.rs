@@ -19,7 +19,7 @@ use crate::runtime::disk::DiskThreads;
 use crate::runtime::link::Link;
 use crate::runtime::mishap::Essentials;
 use crate::runtime::packing::Packing;
-use crate::runtime::scheduling;
+use crate::runtime::scheduling::Precedence;
 use crate::runtime::threads::Threads;
 use crate::setup::ValidSettings;
 use crate::shared::Shared;
@@ -107,7 +107,38 @@ async fn wait_for(alarm: Option<&Alarm>) {
 
 thread_local! {
     /// For the runtime's park hook, which can hold nothing that belongs to a thread.
-    static PARKED: RefCell<Vec<SharedExchanges>> = const { RefCell::new(Vec::new()) };
+    static PARKED: RefCell<Parked> = const { RefCell::new(Parked { pools: Vec::new(), precedence: None }) };
+}
+
+/// What is done whenever the thread has nothing left to do.
+#[derive(Default)]
+struct Parked {
+    pools: Vec<SharedExchanges>,
+    precedence: Option<Precedence>,
+}
+
+impl Parked {
+    fn before_park(&mut self) {
+        let mut under_way = 0;
+        for pool in &self.pools {
+            let mut exchanges = pool.borrow_mut();
+            exchanges.before_park();
+            under_way += exchanges.competing();
+        }
+        if let Some(precedence) = &mut self.precedence {
+            precedence.look(under_way);
+        }
+    }
+
+    /// One look at the clock is enough.
+    fn after_unpark(&self) {
+        if let Some((first, others)) = self.pools.split_first() {
+            first.borrow_mut().after_unpark();
+            for one in others {
+                one.borrow_mut().stay_awake();
+            }
+        }
+    }
 }
 
 impl Part {
@@ -120,6 +151,7 @@ impl Part {
         let control = Arc::clone(&first.control);
         let (disk, packing, names) = threads;
         let threads = (Rc::new(disk), Rc::new(packing), Rc::new(Names::new(names)));
+        let fronts = first.front.ring().fronts();
         let format = first.setup.settings.access_log_format;
         let counters = Arc::clone(&control.counters);
         let recorder = Recorder::new(control.log.clone(), format, counters, intake);
@@ -139,10 +171,7 @@ impl Part {
             shared.call(DEFAULT_POOL);
             shared.lead(others);
         }
-        PARKED.set(parked);
-        if let Err(error) = scheduling::give_way_to_workers() {
-            tracing::warn!(%error, "the front takes processors from busy workers");
-        }
+        PARKED.set(Parked { pools: parked, precedence: Some(Precedence::of_this_thread(fronts)) });
         let result = runtime.block_on(serve(shared, (entrance, tls), &controls, alarm.as_deref()));
         control.is_ready.store(false, Ordering::Release);
         PARKED.take();
@@ -159,7 +188,9 @@ impl PoolPart {
         recorder: Recorder,
         (tls, threads): (Option<Arc<Tls>>, Helpers),
     ) -> Shared {
-        let exchanges = Rc::new(RefCell::new(Exchanges::by(clock, self.front, self.link)));
+        let mut exchanges = Exchanges::by(clock, self.front, self.link);
+        exchanges.heed(&self.setup.settings.limits);
+        let exchanges = Rc::new(RefCell::new(exchanges));
         let setup = (self.setup.into_setup(), tls);
         let counters = Arc::clone(&self.control.counters);
         Shared::new(setup, exchanges, recorder, threads, counters, self.common)
@@ -175,29 +206,13 @@ impl PoolPart {
     }
 }
 
-fn before_park() {
-    PARKED.with_borrow(|all| all.iter().for_each(|one| one.borrow_mut().before_park()));
-}
-
-/// One look at the clock is enough.
-fn after_unpark() {
-    PARKED.with_borrow(|all| {
-        if let Some((first, others)) = all.split_first() {
-            first.borrow_mut().after_unpark();
-            for one in others {
-                one.borrow_mut().stay_awake();
-            }
-        }
-    });
-}
-
 /// Local tasks on one thread. What a park hook wakes runs before the runtime sleeps, without a system call.
 fn runtime() -> io::Result<LocalRuntime> {
     Builder::new_current_thread()
         .enable_io()
         .enable_time()
-        .on_thread_park(before_park)
-        .on_thread_unpark(after_unpark)
+        .on_thread_park(|| PARKED.with_borrow_mut(Parked::before_park))
+        .on_thread_unpark(|| PARKED.with_borrow(Parked::after_unpark))
         .build_local(LocalOptions::default())
 }
 

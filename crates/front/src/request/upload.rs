@@ -76,6 +76,8 @@ pub(super) struct Source {
     timeout: Duration,
     bytes: u64,
     waited: Duration,
+    /// Nothing was waited for yet.
+    is_first: bool,
 }
 
 impl Source {
@@ -92,6 +94,7 @@ impl Source {
             timeout: settings.timeouts.body,
             bytes: 0,
             waited: Duration::ZERO,
+            is_first: true,
         }
     }
 
@@ -121,8 +124,18 @@ impl Source {
     async fn frame(&mut self) -> Result<Option<Result<Frame<Bytes>, Broken>>, Missing> {
         let patience = patience(self.timeout, self.rate_min, self.bytes, self.waited);
         let mut frame = pin!(self.body.frame());
-        // What is there already costs no look at the clock.
-        if let Poll::Ready(frame) = poll_fn(|cx| Poll::Ready(frame.as_mut().poll(cx))).await {
+        // What is there already costs neither a look at the clock nor a timer.
+        let mut is_first = std::mem::take(&mut self.is_first);
+        let early = poll_fn(|cx| match frame.as_mut().poll(cx) {
+            Poll::Ready(frame) => Poll::Ready(Some(frame)),
+            // hyper reads on after whoever answers has been polled: what came with the head is here in the task's next turn.
+            Poll::Pending if std::mem::take(&mut is_first) => {
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Poll::Pending => Poll::Ready(None),
+        });
+        if let Some(frame) = early.await {
             return Ok(frame);
         }
         let Some(patience) = patience else { return Ok(frame.await) };

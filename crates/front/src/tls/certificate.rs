@@ -1,6 +1,6 @@
 //! A certificate, and the names that it is for.
 
-use jiff::Timestamp;
+use super::staple::Staple;
 use rustls::pki_types::CertificateDer;
 use rustls::sign::CertifiedKey;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
 /// A certificate with its key, and the names that it is for.
 pub(super) struct Certificate {
-    pub(super) key: Arc<CertifiedKey>,
+    pub(super) key: Stapled,
     pub(super) names: Vec<String>,
     pub(super) life: Life,
 }
@@ -21,24 +21,40 @@ pub(super) struct Life {
     pub(super) until: i64,
 }
 
-impl Life {
-    /// Why clients refuse it now.
-    pub(super) fn fault(self, now: i64) -> Option<String> {
-        let date = |at| Timestamp::from_second(at).map_or_else(|_| "?".into(), |at| at.to_string());
-        if now > self.until {
-            return Some(format!("ended on {}", date(self.until)));
+/// A certificate as clients get it: with what its authority says of it, for as long as that holds.
+pub(super) struct Stapled {
+    whole: Arc<CertifiedKey>,
+    /// What it is without that, and from when on.
+    bare: Option<(i64, Arc<CertifiedKey>)>,
+}
+
+impl Stapled {
+    pub(super) fn new(mut key: CertifiedKey, staple: Option<Staple>) -> Stapled {
+        let Some(Staple { bytes, until, .. }) = staple else {
+            return Stapled { whole: Arc::new(key), bare: None };
+        };
+        let bare = until.map(|until| (until, Arc::new(key.clone())));
+        key.ocsp = Some(bytes);
+        Stapled { whole: Arc::new(key), bare }
+    }
+
+    /// In seconds of Unix time.
+    pub(super) fn at(&self, now: i64) -> &Arc<CertifiedKey> {
+        match &self.bare {
+            Some((until, bare)) if now > *until => bare,
+            _ => &self.whole,
         }
-        (now < self.since).then(|| format!("begins only on {}", date(self.since)))
     }
 }
 
 impl Certificate {
-    pub(super) fn new(key: CertifiedKey) -> Result<Certificate, String> {
+    pub(super) fn new(key: CertifiedKey, staple: Option<Staple>) -> Result<Certificate, String> {
         let first = key.cert.first().ok_or("it holds no certificate")?;
         let (_, parsed) = X509Certificate::from_der(first).map_err(|error| error.to_string())?;
         let (since, until) = (parsed.validity().not_before, parsed.validity().not_after);
         let life = Life { since: since.timestamp(), until: until.timestamp() };
-        Ok(Certificate { names: names(&parsed), life, key: Arc::new(key) })
+        let names = names(&parsed);
+        Ok(Certificate { names, life, key: Stapled::new(key, staple) })
     }
 
     /// Whether it names exactly this one, in lower case.
@@ -47,7 +63,7 @@ impl Certificate {
     }
 
     pub(super) fn into_key(self) -> Arc<CertifiedKey> {
-        self.key
+        self.key.whole
     }
 }
 
@@ -69,18 +85,4 @@ fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
     }
     let subject = certificate.subject().iter_common_name();
     subject.filter_map(|name| name.as_str().ok()).map(str::to_ascii_lowercase).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_life_has_two_ends() {
-        let life = Life { since: 1_000, until: 2_000 };
-        assert_eq!(life.fault(1_000), None);
-        assert_eq!(life.fault(2_000), None);
-        assert_eq!(life.fault(2_001).as_deref(), Some("ended on 1970-01-01T00:33:20Z"));
-        assert_eq!(life.fault(999).as_deref(), Some("begins only on 1970-01-01T00:16:40Z"));
-    }
 }

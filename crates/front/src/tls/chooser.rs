@@ -1,7 +1,8 @@
 //! Which certificate a client gets: by the name that it asks for, of those in files and those that were issued.
 
-use super::certificate::Certificate;
+use super::certificate::{Certificate, Stapled};
 use super::issued::{Found, Issued};
+use jiff::Timestamp;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use std::collections::HashMap;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 
 /// All certificates by their names.
 pub(super) struct Chooser {
-    all: Vec<Arc<CertifiedKey>>,
+    all: Vec<Stapled>,
     /// A name may have several, with keys of different kinds.
     by_name: HashMap<String, Vec<usize>>,
     issued: Arc<Issued>,
@@ -76,9 +77,11 @@ impl ResolvesServerCert for Chooser {
             Candidates::Issued(key) => return key,
         };
         let schemes = hello.signature_schemes();
-        let suits = |index: &&usize| self.all[**index].key.choose_scheme(schemes).is_some();
-        let chosen = candidates.iter().find(suits).or(candidates.first())?;
-        self.all.get(*chosen).cloned()
+        let now = Timestamp::now().as_second();
+        let own = |index: &usize| Some(self.all.get(*index)?.at(now));
+        let suits = |key: &&Arc<CertifiedKey>| key.key.choose_scheme(schemes).is_some();
+        let chosen = candidates.iter().filter_map(own).find(suits);
+        chosen.or_else(|| candidates.first().and_then(own)).cloned()
     }
 }
 
@@ -100,7 +103,7 @@ mod tests {
         };
         let pem = made("own.example");
         let key = crate::tls::files::certified(std::path::Path::new("a"), &pem, &provider);
-        let all = vec![Arc::new(key.expect("a certificate"))];
+        let all = vec![Stapled::new(key.expect("a certificate"), None)];
         let issued = Arc::new(Issued::default());
         let domains = ["new.issued.example", "x.b.example", "late.example.org", "late.example"];
         issued.look_after(domains.map(str::to_owned).to_vec());

@@ -1,7 +1,10 @@
 //! Certificates, keys and the like, as they lie in files.
 
-use super::certificate::{Certificate, is_nameless};
+use super::certificate::{Certificate, Life, is_nameless};
 use super::failure::TlsError;
+use super::revocation::Revocations;
+use super::staple::Staple;
+use super::watch::{Notice, Subject, Watched};
 use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
@@ -11,9 +14,11 @@ use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// Most bytes of one file that are read.
-const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Most bytes of one file that are read: room for a list of some 400,000 revoked certificates.
+const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 const PEM_HINT: &str =
     "PEM files have lines such as -----BEGIN CERTIFICATE-----, the server's own certificate first";
@@ -29,8 +34,12 @@ const RIGHTS_HINT: &str =
 /// What the files hold.
 pub(super) struct Files {
     pub(super) certificates: Vec<Certificate>,
-    /// Whose certificates clients may show.
-    pub(super) authorities: Option<RootCertStore>,
+    /// Whose certificates clients may show, and which of them not.
+    pub(super) clients: Option<(Arc<RootCertStore>, Revocations)>,
+    /// What comes to an end.
+    pub(super) watched: Vec<Watched>,
+    /// What is to be said at once.
+    pub(super) notices: Vec<Notice>,
 }
 
 /// What tells that files have changed: of each its inode, size and time.
@@ -43,7 +52,8 @@ impl Stamp {
             let found = fs::metadata(path).ok()?;
             Some((found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
         };
-        let mut stamps: Vec<_> = settings.client_ca.iter().map(|path| of(path)).collect();
+        let clients = settings.client_ca.iter().chain(&settings.client_crls);
+        let mut stamps: Vec<_> = clients.map(|path| of(path)).collect();
         for (index, path) in settings.certificates.iter().enumerate() {
             stamps.push(of(path));
             stamps.push(of(&with_extension(path, "ocsp")));
@@ -59,15 +69,59 @@ impl Stamp {
 impl Files {
     pub(super) fn read(
         settings: &samovar_config::Tls,
-        provider: &CryptoProvider,
+        provider: &Arc<CryptoProvider>,
     ) -> Result<Files, TlsError> {
+        let (certificates, clients, watched) = (Vec::new(), None, Vec::new());
+        let mut files = Files { certificates, clients, watched, notices: Vec::new() };
         let keys = settings.keys.iter().map(Some).chain(std::iter::repeat(None));
-        let pairs = settings.certificates.iter().zip(keys);
-        let certificates = pairs.map(|(path, key)| certificate(path, key, provider));
-        Ok(Files {
-            certificates: certificates.collect::<Result<_, _>>()?,
-            authorities: settings.client_ca.as_deref().map(authorities).transpose()?,
-        })
+        for (path, key) in settings.certificates.iter().zip(keys) {
+            files.take(path, key, provider)?;
+        }
+        if let Some(path) = &settings.client_ca {
+            files.clients = Some(files.clients_of(path, &settings.client_crls, provider)?);
+        }
+        Ok(files)
+    }
+
+    fn take(
+        &mut self,
+        path: &Path,
+        key: Option<&PathBuf>,
+        provider: &CryptoProvider,
+    ) -> Result<(), TlsError> {
+        let certified = key_of(path, key, provider)?;
+        let beside = with_extension(path, "ocsp");
+        let (staple, notice) = match certified.cert.first() {
+            Some(first) => staple(&beside, &serial(first).unwrap_or_default())?,
+            None => (None, None),
+        };
+        self.notices.extend(notice);
+        let until = staple.as_ref().and_then(|staple| staple.until);
+        let certificate =
+            Certificate::new(certified, staple).map_err(|what| unusable(path, what, PEM_HINT))?;
+        self.watched.push(Watched::new(path.to_owned(), Subject::Certificate, certificate.life));
+        if let Some(until) = until {
+            self.watched.push(Watched::new(beside, Subject::Staple, Life { since: 0, until }));
+        }
+        self.certificates.push(certificate);
+        Ok(())
+    }
+
+    fn clients_of(
+        &mut self,
+        path: &Path,
+        lists: &[PathBuf],
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<(Arc<RootCertStore>, Revocations), TlsError> {
+        let (roots, authorities) = authorities(path)?;
+        let roots = Arc::new(roots);
+        let revocations = Revocations::read(lists, &roots, provider)?;
+        let of = |(path, life): &(PathBuf, Life)| {
+            Watched::new(path.clone(), Subject::Revocations, *life)
+        };
+        self.watched.extend(revocations.lives.iter().map(of));
+        self.notices.extend(revocations.missing(path, &authorities));
+        Ok((roots, revocations))
     }
 }
 
@@ -82,11 +136,11 @@ pub(super) fn certified(
         .map_err(|error| unusable(path, error, "the key is that of the file's first certificate"))
 }
 
-fn certificate(
+fn key_of(
     path: &Path,
     key: Option<&PathBuf>,
     provider: &CryptoProvider,
-) -> Result<Certificate, TlsError> {
+) -> Result<CertifiedKey, TlsError> {
     let text = contents(path, PEM_HINT)?;
     let chain = chain(path, &text)?;
     let key = match key {
@@ -97,11 +151,14 @@ fn certificate(
         let what = "it is of version 1 of X.509, which has no room for the names that it is for";
         return Err(unusable(path, what, NAMES_HINT));
     }
-    let mut certified = CertifiedKey::from_der(chain, key, provider).map_err(|error| {
-        unusable(path, error, "the key is that of the file's first certificate")
-    })?;
-    certified.ocsp = staple(&with_extension(path, "ocsp"))?;
-    Certificate::new(certified).map_err(|what| unusable(path, what, PEM_HINT))
+    CertifiedKey::from_der(chain, key, provider)
+        .map_err(|error| unusable(path, error, "the key is that of the file's first certificate"))
+}
+
+/// As DER has it.
+fn serial(certificate: &CertificateDer<'_>) -> Option<Vec<u8>> {
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    Some(parsed.raw_serial().to_vec())
 }
 
 fn chain(path: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
@@ -141,42 +198,31 @@ fn with_extension(path: &Path, extension: &str) -> PathBuf {
     name.into()
 }
 
-fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
+fn authorities(path: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), TlsError> {
     let hint = "`tls.client_ca` takes a PEM file with certificates of authorities";
     let mut roots = RootCertStore::empty();
-    for certificate in chain(path, &contents(path, hint)?)? {
-        roots.add(certificate).map_err(|error| unusable(path, error, hint))?;
+    let all = chain(path, &contents(path, hint)?)?;
+    for certificate in &all {
+        roots.add(certificate.clone()).map_err(|error| unusable(path, error, hint))?;
     }
-    Ok(roots)
+    Ok((roots, all))
 }
 
-/// The answer of the authority that goes along. Clients that want one end the handshake over anything else: it would be
-/// worse than none.
-fn staple(path: &Path) -> Result<Option<Vec<u8>>, TlsError> {
-    let found = optional(path)?;
-    match &found {
-        Some(bytes) if !is_good_answer(bytes) => {
-            Err(unusable(path, "it is no answer of OCSP in DER that went well", STAPLE_HINT))
-        }
-        _ => Ok(found),
+/// The answer of the authority that goes along, and what is to be said of it. One of another certificate does not: it was
+/// left behind by the one before.
+fn staple(path: &Path, serial: &[u8]) -> Result<(Option<Staple>, Option<Notice>), TlsError> {
+    let Some(bytes) = optional(path)? else { return Ok((None, None)) };
+    let Some(staple) = Staple::read(bytes) else {
+        return Err(unusable(path, "it is no answer of OCSP in DER that went well", STAPLE_HINT));
+    };
+    let notice =
+        |what| Some(Notice { what: format!("`{}` {what}", path.display()), hint: STAPLE_HINT });
+    if !staple.is_of(serial) {
+        return Ok((None, notice("speaks of another certificate: it is not stapled")));
     }
-}
-
-/// Whether these bytes are an `OCSPResponse` whose status is `successful` (RFC 6960, 4.2.1), and nothing besides. Who
-/// signed it and of what it speaks is for clients to see.
-fn is_good_answer(bytes: &[u8]) -> bool {
-    const SUCCESSFUL: &[u8] = &[0x0a, 1, 0];
-    let Some((&[0x30, length], rest)) = bytes.split_first_chunk() else { return false };
-    // From 0x80 on the low bits say in how many bytes the length stands.
-    let long = if length < 0x80 { 0 } else { usize::from(length & 0x7f) };
-    let Some((digits, content)) = rest.split_at_checked(long).filter(|_| long <= 4) else {
-        return false;
-    };
-    let length = match long {
-        0 => usize::from(length),
-        _ => digits.iter().fold(0, |sum, digit| sum << 8 | usize::from(*digit)),
-    };
-    content.len() == length && content.starts_with(SUCCESSFUL) && length > SUCCESSFUL.len()
+    let revoked = "says that the certificate is revoked: clients refuse it";
+    let notice = if staple.says_revoked { notice(revoked) } else { None };
+    Ok((Some(staple), notice))
 }
 
 /// `None`: there is no such file, or an empty one.
@@ -190,7 +236,7 @@ fn optional(path: &Path) -> Result<Option<Vec<u8>>, TlsError> {
     }
 }
 
-fn contents(path: &Path, hint: &'static str) -> Result<Vec<u8>, TlsError> {
+pub(super) fn contents(path: &Path, hint: &'static str) -> Result<Vec<u8>, TlsError> {
     let failed = |cause: io::Error| {
         let is_right = cause.kind() == io::ErrorKind::PermissionDenied;
         let hint = if is_right { RIGHTS_HINT } else { hint };
@@ -207,6 +253,6 @@ fn contents(path: &Path, hint: &'static str) -> Result<Vec<u8>, TlsError> {
     Ok(bytes)
 }
 
-fn unusable(path: &Path, what: impl std::fmt::Display, hint: &'static str) -> TlsError {
+pub(super) fn unusable(path: &Path, what: impl std::fmt::Display, hint: &'static str) -> TlsError {
     TlsError::Unusable { path: path.to_owned(), what: what.to_string(), hint }
 }

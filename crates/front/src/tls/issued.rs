@@ -68,7 +68,7 @@ impl Issued {
     ) -> Result<(), String> {
         let certified = files::certified(Path::new(domain), pem, provider)
             .map_err(|error| error.to_string().lines().next().unwrap_or_default().to_owned())?;
-        let certificate = Certificate::new(certified)?;
+        let certificate = Certificate::new(certified, None)?;
         if !certificate.is_for(domain) {
             return Err(format!("the certificate is not for `{domain}`"));
         }

@@ -53,6 +53,8 @@ pub struct Tls {
     pub hsts: Option<String>,
     /// PEM file with the authorities of clients' certificates: absolute.
     pub client_ca: Option<PathBuf>,
+    /// Files with what these authorities have revoked, PEM or DER: absolute.
+    pub client_crls: Vec<PathBuf>,
     /// Whether a client must have one.
     pub client_certificates: ClientCertificates,
 }

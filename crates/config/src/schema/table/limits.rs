@@ -1,6 +1,7 @@
 //! The section Limits: caps on what clients can make the server hold.
 
 use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
+use crate::schema::settings::Scheduling;
 use crate::schema::{finish, notation};
 
 use super::row::{self, count};
@@ -196,6 +197,20 @@ pub(super) const SETTINGS: &[Setting] = &[
         doc: "How far PHP's processes give way to others for the processor",
         long: "Added to the niceness of the server, whose front is not slowed down by it: for a pool that may take long. There is no limit of CPU time \
                (RLIMIT_CPU), which a worker would reach by many good requests: timeouts.request ends a bad one.",
+        ..PLAIN
+    },
+    Setting {
+        key: "limits.scheduling",
+        flag: "scheduling",
+        value: "POLICY",
+        kind: Kind::Word {
+            words: Scheduling::WORDS,
+            set: |settings, index| settings.limits.scheduling = Scheduling::ALL[index],
+        },
+        default: Preset::Text("other"),
+        doc: "Whether PHP's processes take only what is left of the processor",
+        long: "idle: whoever else has need of a core takes it from them at once, and niceness no longer counts: for a pool beside one that customers \
+               wait for. On a machine that is busy without end its requests may stand still: give it time-outs. other: as everybody, by niceness.",
         ..PLAIN
     },
     Setting {

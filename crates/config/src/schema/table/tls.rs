@@ -95,6 +95,22 @@ pub(super) const SETTINGS: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        key: "tls.client_crls",
+        flag: "tls-client-crls",
+        value: "FILE",
+        kind: Kind::List {
+            allowed: "the absolute path of a file with a CRL",
+            clear: |settings| settings.tls.client_crls.clear(),
+            push: |settings, text| absolute(text).map(|path| settings.tls.client_crls.push(path)),
+        },
+        default: Preset::Derived("none: what is revoked is not known"),
+        doc: "Lists of what the authorities of clients have revoked; can be given several times",
+        long: "PEM or DER. As with nginx each authority of a client's certificate, intermediate ones too, must then have a list that is \
+               not out of date: else the handshake fails. The files are read again when they change, and on a reload.",
+        finish: Some(finish::client_crls),
+        ..PLAIN
+    },
+    Setting {
         key: "tls.client_certificates",
         flag: "tls-client-certificates",
         value: "WHEN",
