@@ -1,5 +1,7 @@
 //! `fastcgi_pass`: scripts of some locations that an old php-fpm runs, as it runs them behind nginx.
 
+#[path = "passing/addresses.rs"]
+mod addresses;
 #[path = "passing/faults.rs"]
 mod faults;
 #[path = "passing/several.rs"]

@@ -55,4 +55,4 @@ pub use runtime::trouble::Trouble;
 pub use setup::{StartError, ValidSettings};
 pub use tls::{CertificateFile, Notice, Prepared as PreparedTls, Tls, TlsError};
 pub use upstream::answer_bytes_in as fastcgi_answer_bytes_in;
-pub use upstream::{LastTrouble, UpstreamFigures};
+pub use upstream::{AddressFigures, LastTrouble, PassFigures, TallyFigures, UpstreamFigures};

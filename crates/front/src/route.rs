@@ -1,7 +1,7 @@
 //! route: what answers a path.
 //!
 //! `target` is the path as it came, `path` what it means, `site` decides by the rules, `files` is the file system that
-//! it looks at, `private` the files that are nobody's business, `terms` and
+//! it looks at, `private` the files that are nobody's business, `refused` what a path does not lead to, `terms` and
 //! `locations` what holds for some paths besides, `pools` whose request it is, `explain` says for people what was decided; `cache` knows what was decided a moment ago. All but
 //! `files` and `cache` are pure functions. Imports `runtime`.
 
@@ -12,6 +12,7 @@ pub(crate) mod locations;
 mod path;
 pub(crate) mod pools;
 pub mod private;
+mod refused;
 pub(crate) mod site;
 pub(crate) mod target;
 pub(crate) mod terms;

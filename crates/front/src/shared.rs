@@ -75,6 +75,7 @@ impl Shared {
         (common, request_shares, connection_shares): (Arc<Common>, Shares, Shares),
     ) -> Shared {
         let clock = Rc::clone(exchanges.borrow().clock());
+        common.upstreams.limit(&setup.settings.fastcgi);
         Shared {
             others: OnceCell::new(),
             pool: OnceCell::new(),
@@ -113,6 +114,7 @@ impl Shared {
 
     /// Answers the requests that come after this by another setup.
     pub(crate) fn switch(&self, setup: Setup) {
+        self.common.upstreams.limit(&setup.settings.fastcgi);
         self.setup.replace(Rc::new(setup));
     }
 

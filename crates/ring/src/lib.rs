@@ -34,13 +34,14 @@ mod stream;
 mod supervision;
 mod sync;
 mod turns;
+mod usage;
 mod word;
 mod worker_end;
 
 pub use front_end::{Account, Filling, FrontEnd, Hostile, Progress, Run};
 pub use layout::{
-    BODY_BYTES, FRONTS_MAX, LANES, Lane, REPORT_BYTES, REQUEST_BYTES, SLOTS_MAX, SlotIndex, Usage,
-    UsageDetails, VERSION, WORKERS_MAX, WorkerName,
+    BODY_BYTES, FRONTS_MAX, LANES, Lane, REPORT_BYTES, REQUEST_BYTES, SLOTS_MAX, SlotIndex,
+    VERSION, WORKERS_MAX,
 };
 pub use map::{AttachError, Ring};
 pub use os::monotonic_ns;
@@ -51,5 +52,6 @@ pub use report::{
 pub use stream::End;
 pub use supervision::{RequestLine, Supervision, Taken};
 pub use turns::{Turn, TurnWatch};
+pub use usage::{Usage, UsageDetails, WorkerName};
 pub use word::Incarnation;
 pub use worker_end::{Aborted, Take, WorkerEnd};

@@ -1,8 +1,9 @@
 //! Where the control words lie in the memory file, for tests that write garbage there: those of the server cannot be
 //! told apart by name from outside. Nobody else needs this, who has the structs.
 
-use crate::layout::{CacheLine, Control, ResponseMeta, SlotCell, UsageCell};
+use crate::layout::{CacheLine, Control, ResponseMeta, SlotCell};
 use crate::queue::Queue;
+use crate::usage::UsageCell;
 use std::mem::offset_of;
 
 /// What the reader of the file checks first.

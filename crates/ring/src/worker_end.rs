@@ -5,8 +5,8 @@
 
 use crate::interim::{FRAME_BYTES, Frame, INTERIM_BYTES_MAX};
 use crate::layout::{
-    ANSWER_BYTES, BODY_BYTES, HEAD_BYTES, LANES, Lane, REPORT_BYTES, SlotCell, SlotIndex, Usage,
-    WORKERS_MAX, WorkerCell, WorkerName,
+    ANSWER_BYTES, BODY_BYTES, HEAD_BYTES, LANES, Lane, REPORT_BYTES, SlotCell, SlotIndex,
+    WORKERS_MAX, WorkerCell,
 };
 use crate::map::{Part, Ring};
 use crate::os;
@@ -15,6 +15,7 @@ use crate::report::{DesiredState, LeaveReason, Model, Overrun, WorkerState};
 use crate::stream::End;
 use crate::sync::Ordering;
 use crate::turns::Turn;
+use crate::usage::{Usage, WorkerName};
 use crate::word::Incarnation;
 use zerocopy::IntoBytes;
 

@@ -2,9 +2,11 @@
 //!
 //! It looks for proofs at the addresses that a test names, whatever name they are for.
 
+mod proof;
+
 use crate::certificate::Certificate;
 use base64::Engine;
-use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use rcgen::{CertificateSigningRequestParams, Issuer, KeyPair};
 use ring::{digest, hmac, signature};
 use rustls::pki_types::pem::PemObject;
@@ -15,7 +17,6 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -491,8 +492,8 @@ impl Inner {
         let expected = format!("{token}.{}", thumbprint(key));
         let seen = match at {
             None => Err(("connection", "nobody is there".to_owned())),
-            Some(at) if way == "http-01" => see_file(at, &domain, &token, &expected),
-            Some(at) => see_handshake(at, &domain, &expected),
+            Some(at) if way == "http-01" => proof::see_file(at, &domain, &token, &expected),
+            Some(at) => proof::see_handshake(at, &domain, &expected),
         };
         let mut state = self.state();
         let order = &mut state.orders[index];
@@ -560,47 +561,4 @@ fn thumbprint(key: &Value) -> String {
         of("y")
     );
     BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, text.as_bytes()))
-}
-
-type Seen = Result<(), (&'static str, String)>;
-
-fn see_file(at: SocketAddr, domain: &str, token: &str, expected: &str) -> Seen {
-    let ask = || {
-        let mut stream = TcpStream::connect(at)?;
-        stream.set_read_timeout(Some(CLIENT_LIMIT))?;
-        let path = format!("/.well-known/acme-challenge/{token}");
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {domain}\r\nConnection: close\r\n\r\n")?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
-        Ok(text)
-    };
-    let text = ask().map_err(|error: io::Error| ("connection", error.to_string()))?;
-    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_default();
-    if head.starts_with("HTTP/1.1 200") && body == expected {
-        return Ok(());
-    }
-    Err(("unauthorized", format!("{} and not the proof", head.lines().next().unwrap_or_default())))
-}
-
-fn see_handshake(at: SocketAddr, domain: &str, expected: &str) -> Seen {
-    let output = Command::new("openssl")
-        .args(["s_client", "-connect", &at.to_string(), "-servername", domain])
-        .args(["-alpn", "acme-tls/1"])
-        .stdin(Stdio::null())
-        .output()
-        .expect("openssl runs");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    if !text.contains("ALPN protocol: acme-tls/1") {
-        return Err(("connection", "no handshake".to_owned()));
-    }
-    let pem = text.split_once("-----BEGIN CERTIFICATE-----").map_or("", |(_, rest)| rest);
-    let pem: String = pem.split("-----").next().unwrap_or_default().split_whitespace().collect();
-    let der = BASE64_STANDARD.decode(pem).unwrap_or_default();
-    let digest = digest::digest(&digest::SHA256, expected.as_bytes());
-    // The extension's value: an octet string with the digest in another.
-    let wanted = [&[0x04, 0x22, 0x04, 0x20][..], digest.as_ref()].concat();
-    if der.windows(wanted.len()).any(|window| window == wanted) {
-        return Ok(());
-    }
-    Err(("unauthorized", "another certificate".to_owned()))
 }

@@ -2,7 +2,7 @@
 //! nginx + php-fpm (`Oracle`), raw HTTP, and waiting on conditions instead of sleeping. Above that: visitors
 //! with cookies (`visitor`), the comparison of their walks (`walk`, `masks`), databases of a test's own. Below it:
 //! collectors that misbehave (`collector`), an authority that issues certificates (`Authority`), messages as others read them (`protoc`),
-//! surroundings that are too small (`confine`), readers that stop (`tap`), processes (`family`).
+//! surroundings that are too small (`confine`), listeners that take no connection (`deaf`), readers that stop (`tap`), processes (`family`).
 //!
 //! A helper panics where a test would fail anyway: the panic's text is the test's message.
 #![allow(clippy::missing_panics_doc, clippy::expect_used)]
@@ -12,6 +12,7 @@ mod certificate;
 pub mod collector;
 mod confine;
 pub mod copy;
+mod deaf;
 pub mod family;
 mod fpm;
 mod haproxy;
@@ -44,6 +45,7 @@ pub mod walk;
 pub use authority::{Authority, Mood};
 pub use certificate::Certificate;
 pub use confine::{Cgroup, Disk, may_mount};
+pub use deaf::Deaf;
 pub use fpm::Fpm;
 pub use haproxy::Haproxy;
 pub use ldap::Ldap;

@@ -36,7 +36,7 @@ pub use status::{
     ScalingStatus, Status, WorkerStatus,
 };
 pub use upgrade::{UpgradeAnswer, UpgradeOptions};
-pub use upstreams::{UpstreamStatus, UpstreamTrouble};
+pub use upstreams::{UpstreamAddress, UpstreamStatus, UpstreamTally, UpstreamTrouble};
 pub use well::{About, SAVES_MAX, Trouble, dear, troubles};
 
 use serde::{Deserialize, Serialize};

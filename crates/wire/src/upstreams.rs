@@ -13,8 +13,38 @@ pub struct UpstreamStatus {
     pub address: String,
     /// Connections that are in use, or being made.
     pub connections: u64,
+    /// How many there may be: `fastcgi.connections_max`.
+    pub connections_max: u64,
     /// Requests that wait for one, be it of this php-fpm or of another that would do.
     pub waiting: u64,
+    /// Requests that wait for a connection to any php-fpm of the pool.
+    pub queued: u64,
+    /// How many may: `fastcgi.queue_max`.
+    pub queue_max: u64,
+    /// What came of its requests.
+    #[serde(flatten)]
+    pub tally: UpstreamTally,
+    /// Where it has a name: the addresses that were tried within the last hour.
+    pub addresses: Vec<UpstreamAddress>,
+}
+
+/// One of the addresses that a php-fpm's name stands for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UpstreamAddress {
+    /// With its port.
+    pub address: String,
+    /// Connections that are in use.
+    pub connections: u64,
+    /// What came of its requests. A connection that it did not take counts here, also where another address took it.
+    #[serde(flatten)]
+    pub tally: UpstreamTally,
+}
+
+/// What came of requests.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UpstreamTally {
     /// Requests that it was sent.
     pub requests_total: u64,
     /// Of these, how many it has begun to answer.
@@ -39,7 +69,7 @@ pub struct UpstreamTrouble {
     pub at: u64,
 }
 
-impl UpstreamStatus {
+impl UpstreamTally {
     /// How many requests it did not answer, or not to the end.
     #[must_use]
     pub fn troubles_total(&self) -> u64 {

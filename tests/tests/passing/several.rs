@@ -63,7 +63,7 @@ fn they_share_requests_and_one_that_is_away_is_passed_over() {
 }
 
 /// What is told of `address`.
-fn figures(server: &Server, address: &str) -> Value {
+pub(super) fn figures(server: &Server, address: &str) -> Value {
     let status = server.status();
     let all = status["upstreams"].as_array().unwrap_or_else(|| panic!("{status}"));
     all.iter().find(|one| one["address"] == address).unwrap_or_else(|| panic!("{status}")).clone()
@@ -108,15 +108,19 @@ fn each_of_them_is_told_of() {
     }
     // A reload that moves the route away does not take the figures with it.
     let config = server.folder().join("samovar.toml");
-    std::fs::write(&config, "").expect("our own file");
+    let limits = "[fastcgi]\nconnections_max = 7\nqueue_max = 5\n";
+    std::fs::write(&config, limits).expect("our own file");
     server.reload().expect("a reload");
     assert_eq!(server.get("/old/").status, 200);
-    assert_eq!(figures(&server, &first.address())["requests_total"], 12);
+    let good = figures(&server, &first.address());
+    assert_eq!(good["requests_total"], 12);
+    assert_eq!((&good["connections_max"], &good["queue_max"]), (&7.into(), &5.into()));
+    assert_eq!(good["addresses"], Value::Array(vec![]), "it has no name");
     server.stop();
 }
 
 /// `samovar status`.
-fn shown(server: &Server) -> String {
+pub(super) fn shown(server: &Server) -> String {
     let mut command = std::process::Command::new(samovar_testkit::binary());
     command.args(["status", "--control"]).arg(server.folder().join("control.sock"));
     let output = command.output().expect("it runs");
@@ -158,6 +162,18 @@ fn so_many_may_wait_and_no_more() {
     assert!(metrics.lines().any(|line| line == "samovar_fastcgi_passes_queued 2"), "{metrics}");
     let answer = site.get("/old/b.php");
     assert_eq!((answer.status, site.trouble("full"), queued()), (503, 1, 2));
+    let told = figures(&site.server, &site.fpm.address());
+    let place = ["connections", "connections_max", "waiting", "queued", "queue_max"];
+    assert_eq!(place.map(|name| told[name].as_u64()), [1, 1, 2, 2, 2].map(Some), "{told}");
+    assert_eq!(
+        (&told["troubles"]["full"], &told["last_trouble"]["reason"]),
+        (&1.into(), &"full".into())
+    );
+    let text = shown(&site.server);
+    assert!(
+        text.contains("  1 of 1 connections  waiting 2 (queue 2 of 2)  failed 1 (full 1)"),
+        "{text}"
+    );
     // One that leaves makes room for another one.
     clients.pop().expect("a client").abort();
     eventually("one waits", || (queued() == 1).then_some(()));
@@ -234,6 +250,20 @@ fn names_stand_for_addresses() {
     assert_eq!(who_answers(&server, 4), BTreeMap::from([("named".to_owned(), 4)]));
     let upstream = format!("upstream={named}");
     eventually("the access log", || server.stdout().contains(&upstream).then_some(()));
+    // A connection that is kept is one to an address, too.
+    let kept = ["--fastcgi-kept-max", "1", "--front-threads", "1"];
+    let server = super::server(root.path(), &named).args(kept).start();
+    who_answers(&server, 4);
+    let told = figures(&server, &named);
+    let of = |name: &str| {
+        let each = told["addresses"].as_array().into_iter().flatten();
+        each.filter_map(|one| one[name].as_u64()).collect::<Vec<_>>()
+    };
+    let sum = |name: &str| of(name).iter().sum::<u64>();
+    let sums = ["requests_total", "answers_total", "connections"].map(sum);
+    assert_eq!(sums, [4, 4, 0], "{told}");
+    let used: Vec<_> = of("requests_total").into_iter().filter(|number| *number > 0).collect();
+    assert_eq!(used, [4], "one of them: {told}");
 }
 
 #[test]
@@ -244,6 +274,9 @@ fn a_name_that_nobody_knows_is_told_of() {
     let server = super::server(root.path(), &named).start();
     let answer = server.get("/old/");
     assert_eq!((answer.status, trouble(&server, "unresolved")), (502, 1));
+    let told = figures(&server, &named);
+    assert_eq!((&told["troubles"]["unresolved"], &told["requests_total"]), (&1.into(), &0.into()));
+    assert_eq!(told["last_trouble"]["reason"], "unresolved");
     server.wait_for_log("php-fpm did not answer: its name stands for no address");
     assert_eq!(server.get("/").text(), "new /");
     // Beside another one it does no harm.

@@ -5,25 +5,25 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 const END: u8 = 3;
-const STDOUT: u8 = 6;
+pub(super) const STDOUT: u8 = 6;
 const STDERR: u8 = 7;
 
-fn record(kind: u8, id: u16, content: &[u8]) -> Vec<u8> {
+pub(super) fn record(kind: u8, id: u16, content: &[u8]) -> Vec<u8> {
     let [high, low] = u16::try_from(content.len()).expect("a record's length").to_be_bytes();
     let [id_high, id_low] = id.to_be_bytes();
     [&[1, kind, id_high, id_low, high, low, 0, 0][..], content].concat()
 }
 
-fn end(status: u8) -> Vec<u8> {
+pub(super) fn end(status: u8) -> Vec<u8> {
     record(END, 1, &[0, 0, 0, 0, status, 0, 0, 0])
 }
 
-fn ok(body: &str) -> Vec<u8> {
+pub(super) fn ok(body: &str) -> Vec<u8> {
     record(STDOUT, 1, format!("Content-Type: text/plain\r\n\r\n{body}").as_bytes())
 }
 
 /// Reads a request to its end (an empty STDIN), and says whether its connection is to be kept.
-fn request(stream: &mut TcpStream) -> Option<bool> {
+pub(super) fn request(stream: &mut TcpStream) -> Option<bool> {
     let mut keeps = None;
     loop {
         let mut header = [0; 8];

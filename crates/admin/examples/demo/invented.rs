@@ -370,7 +370,8 @@ impl Host for Server {
             },
             "workers": workers,
             "upstreams": [
-                {"address": "unix:/run/php/php8.2-fpm.sock", "connections": 2, "requests_total": 18_402,
+                {"address": "unix:/run/php/php8.2-fpm.sock", "connections": 2, "connections_max": 64,
+                    "queue_max": 512, "requests_total": 18_402,
                     "answers_total": 18_399, "waited_seconds": 1_512.0, "troubles": {"closed": 3},
                     "last_trouble": {"reason": "closed", "words": "", "at": samovar_insight::now().saturating_sub(1_320)}},
             ],

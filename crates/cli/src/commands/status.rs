@@ -1,17 +1,20 @@
 //! `samovar status`: what the running server is doing.
 
+mod upstreams;
+mod words;
+
 use crate::control::client::{self, printable};
 use crate::terminal;
 use anyhow::Result;
 use samovar_wire::{
     Application, CertificateStatus, ConsoleStatus, EngineStatus, ImageStatus, PoolStatus, Request,
-    SavingStatus, ScalingStatus, SharedBreaker, SharedStatus, Status, UpstreamStatus, WorkerStatus,
-    dear, troubles,
+    SavingStatus, ScalingStatus, SharedBreaker, SharedStatus, Status, WorkerStatus, dear, troubles,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use words::{age, whose};
 
 /// Prints the status for people, or the server's JSON as it is.
 pub(crate) fn run(control: Option<PathBuf>, json: bool) -> Result<()> {
@@ -103,7 +106,7 @@ fn render(status: &Status) -> String {
         let _ = writeln!(out, "{}", certificate_line(certificate, now));
     }
     for upstream in &s.upstreams {
-        let _ = writeln!(out, "{}", upstream_line(upstream, now));
+        upstreams::render(upstream, now, &mut out);
     }
     render_workers(s, &mut out);
     if !s.consoles.is_empty() {
@@ -115,11 +118,6 @@ fn render(status: &Status) -> String {
         }
     }
     out
-}
-
-/// `pool export: `, before what is said of one of several.
-fn whose(pool: &str) -> String {
-    if pool.is_empty() { String::new() } else { format!("pool {pool}: ") }
 }
 
 /// A pool's image, and what it saves.
@@ -207,27 +205,6 @@ fn certificate_name(of: &CertificateStatus) -> String {
         0 | 1 => format!("{name} (`{file}`)"),
         count => format!("{name} and {} more (`{file}`)", count - 1),
     }
-}
-
-/// `php-fpm at unix:/run/php.sock: 120 requests  heads after 12 ms  3 connections  waiting 0  failed 2 (closed 2), the last 5 min ago: …`.
-fn upstream_line(of: &UpstreamStatus, now: u64) -> String {
-    let (whose, address) = (whose(&of.pool), &of.address);
-    let mut line = format!("{whose}php-fpm at {address}: {} requests", of.requests_total);
-    if let Some(mean) = of.mean_seconds() {
-        let _ = write!(line, "  heads after {:.1} ms", mean * 1000.0);
-    }
-    let _ = write!(line, "  {} connections  waiting {}", of.connections, of.waiting);
-    if let Some(last) = &of.last_trouble {
-        let each: Vec<_> = (of.troubles.iter())
-            .filter(|(_, number)| **number > 0)
-            .map(|(reason, number)| format!("{reason} {number}"))
-            .collect();
-        let since = age(Duration::from_secs(now.saturating_sub(last.at)).as_secs_f64());
-        let words = if last.words.is_empty() { &last.reason } else { &last.words };
-        let (total, each) = (of.troubles_total(), each.join(", "));
-        let _ = write!(line, "  failed {total} ({each}), the last {since} ago: {words}");
-    }
-    line
 }
 
 /// `PHP 8.2.36 of /opt/engine/libphp8.2.so, made of 8.2.36-1~deb12u1`.
@@ -446,20 +423,9 @@ fn reasons(image: &ImageStatus) -> String {
     if each.is_empty() { String::new() } else { format!(" ({})", each.join(", ")) }
 }
 
-/// `12s`, `3m20s`, `2h05m`, `4d03h`.
-fn age(seconds: f64) -> String {
-    let s = std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default().as_secs();
-    match s {
-        0..60 => format!("{s}s"),
-        60..3600 => format!("{}m{:02}s", s / 60, s % 60),
-        3600..86400 => format!("{}h{:02}m", s / 3600, s % 3600 / 60),
-        _ => format!("{}d{:02}h", s / 86400, s % 86400 / 3600),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{WorkerStatus, age, cpu_per_request};
+    use super::{WorkerStatus, cpu_per_request};
 
     #[test]
     fn cpu_is_said_of_each_model_that_has_worked() {
@@ -492,14 +458,5 @@ mod tests {
             &[worker("script", 20, 0.08), worker("checkpoint", 100, 0.08)],
             Some("CPU per request: checkpoint 800 µs, script 4000 µs"),
         );
-    }
-
-    #[test]
-    fn ages_are_short_and_plain() {
-        for (seconds, expected) in
-            [(0.4, "0s"), (59.9, "59s"), (200.0, "3m20s"), (7500.0, "2h05m"), (356_400.0, "4d03h")]
-        {
-            assert_eq!(age(seconds), expected);
-        }
     }
 }

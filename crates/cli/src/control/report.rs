@@ -1,5 +1,7 @@
 //! What the front counts, the supervisor reports and requests came to → the answers to `status` and `figures`.
 
+mod upstreams;
+
 use crate::graphs::Graphs;
 use crate::handover::predecessor::Predecessor;
 use crate::logging::Logs;
@@ -7,7 +9,7 @@ use crate::pools::Pools;
 use crate::sampling::Sampling;
 use samovar_acme::{DomainStatus, Keeper};
 use samovar_config::DEFAULT_POOL;
-use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Shed, Tls, Trouble, UpstreamFigures};
+use samovar_front::{CountersSnapshot, FrontHandle, Hostile, Shed, Tls};
 use samovar_insight::{Costs, Insight};
 use samovar_log::Log;
 use samovar_profile::loads::{Explained, Loads};
@@ -19,7 +21,7 @@ use samovar_wire::{
     CertificateStatus, ConsoleStatus, EngineStatus, Figures, FrontStatus, ImageFinding,
     ImageStatus, LinkingStatus, PoolStatus, ProfileQuestion, ROUTES_MAX, RouteLine, SavingStatus,
     ScalingStatus, SharedBreaker, SharedCache, SharedObject, SharedStatus, Status, UpstreamStatus,
-    UpstreamTrouble, WAITS_MAX, WaitLine, WorkerStatus,
+    WAITS_MAX, WaitLine, WorkerStatus,
 };
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -198,32 +200,10 @@ fn pool_status(
 
 /// Of all pools.
 fn upstreams(sources: &StatusSources) -> Vec<UpstreamStatus> {
-    let mut found = Vec::new();
     let first = if sources.pools.is_empty() { "" } else { DEFAULT_POOL };
     let others = sources.pools.iter().map(|pool| (pool.name.as_str(), &pool.front));
-    for (pool, front) in std::iter::once((first, &sources.front)).chain(others) {
-        found.extend(front.upstreams().into_iter().map(|one| upstream(pool, one)));
-    }
-    found
-}
-
-fn upstream(pool: &str, of: UpstreamFigures) -> UpstreamStatus {
-    let unix = |at: SystemTime| at.duration_since(UNIX_EPOCH).map_or(0, |at| at.as_secs());
-    UpstreamStatus {
-        pool: pool.to_owned(),
-        address: of.address,
-        connections: of.connections,
-        waiting: of.waiting,
-        requests_total: of.requests,
-        answers_total: of.answers,
-        waited_seconds: seconds(of.waited),
-        troubles: by_trouble(&of.troubles),
-        last_trouble: of.last.map(|last| UpstreamTrouble {
-            reason: last.trouble.name().to_owned(),
-            words: last.words,
-            at: unix(last.at),
-        }),
-    }
+    let all = std::iter::once((first, &sources.front)).chain(others);
+    all.flat_map(|(pool, front)| upstreams::of_pool(pool, front.upstreams())).collect()
 }
 
 fn certificates(sources: &StatusSources) -> Vec<CertificateStatus> {
@@ -268,10 +248,6 @@ fn scaling(line: &ScaleLine) -> ScalingStatus {
     }
 }
 
-fn by_trouble(totals: &[u64; Trouble::ALL.len()]) -> BTreeMap<String, u64> {
-    Trouble::ALL.iter().map(|why| (why.name().to_owned(), totals[*why as usize])).collect()
-}
-
 fn front_status(front: &CountersSnapshot) -> FrontStatus {
     FrontStatus {
         queue_depth: front.queue_depth,
@@ -303,7 +279,7 @@ fn front_status(front: &CountersSnapshot) -> FrontStatus {
         fastcgi_passes_total: front.fastcgi_passes_total,
         fastcgi_passes_open: front.fastcgi_passes_open,
         fastcgi_passes_queued: front.fastcgi_passes_queued,
-        fastcgi_pass_troubles: by_trouble(&front.fastcgi_pass_trouble_totals),
+        fastcgi_pass_troubles: upstreams::by_trouble(&front.fastcgi_pass_trouble_totals),
     }
 }
 

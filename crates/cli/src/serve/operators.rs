@@ -3,6 +3,7 @@
 mod certificates;
 mod pools;
 mod ready;
+mod table;
 mod upstreams;
 
 use super::listen;
@@ -11,7 +12,6 @@ use crate::control::report::{Booted, StatusSources, process_cpu_ns, status};
 use crate::handover::predecessor::Predecessor;
 use crate::sampling::Sampling;
 use anyhow::{Context, Result, bail};
-use pools::count;
 use samovar_admin::{Access, Admin, Host};
 use samovar_config::{Listen, Settings};
 use samovar_insight::export::exposition::{Exposition, Kind};
@@ -24,8 +24,10 @@ use samovar_profile::Profiles;
 use samovar_profile::calls::Selected;
 use samovar_profile::loads::Explained;
 use samovar_wire::{Application, ImageStatus, ScalingStatus, SharedObject, SharedStatus, Status};
+use std::iter;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use table::{Labels, Metric, count, put, put_reasons};
 
 /// The admin listener's sockets. One that others than this machine's users reach needs a token.
 pub(super) fn bind(
@@ -167,113 +169,110 @@ impl Host for Server {
     }
 }
 
-type ServerMetric = (&'static str, Kind, &'static str, fn(&Status) -> f64);
-
-const METRICS: &[ServerMetric] = &[
+const TIMES: &[Metric<Status, f64>] = &[
     ("samovar_uptime_seconds", Kind::Gauge, "Time since the start.", |s| s.uptime_seconds),
     ("samovar_server_cpu_seconds", Kind::Counter, "CPU time of the server itself.", |s| {
         s.cpu_seconds
     }),
-    ("samovar_generation", Kind::Gauge, "The application's generation.", |s| {
-        f64::from(u32::try_from(s.generation).unwrap_or(u32::MAX))
-    }),
+];
+
+const METRICS: &[Metric<Status, u64>] = &[
+    ("samovar_generation", Kind::Gauge, "The application's generation.", |s| s.generation),
     ("samovar_queue_depth", Kind::Gauge, "Requests that wait for a worker.", |s| {
-        count(s.front.queue_depth)
+        s.front.queue_depth
     }),
     ("samovar_requests_in_flight", Kind::Gauge, "Requests without a complete answer.", |s| {
-        count(s.front.in_flight)
+        s.front.in_flight
     }),
-    ("samovar_connections", Kind::Gauge, "Open connections.", |s| count(s.front.connections)),
+    ("samovar_connections", Kind::Gauge, "Open connections.", |s| s.front.connections),
     ("samovar_requests", Kind::Counter, "Requests whose head was parsed.", |s| {
-        count(s.front.requests_total)
+        s.front.requests_total
     }),
     ("samovar_requests_rejected", Kind::Counter, "Requests that found no worker in time.", |s| {
-        count(s.front.rejected_total)
+        s.front.rejected_total
     }),
     (
         "samovar_connections_refused",
         Kind::Counter,
         "Connections of clients that had enough.",
-        |s| count(s.front.connections_refused_total),
+        |s| s.front.connections_refused_total,
     ),
     ("samovar_requests_timed_out", Kind::Counter, "Requests without an answer in time.", |s| {
-        count(s.front.timeouts_total)
+        s.front.timeouts_total
     }),
     ("samovar_answers_compressed", Kind::Counter, "Answers that went out compressed.", |s| {
-        count(s.front.compressed_total)
+        s.front.compressed_total
     }),
     ("samovar_overrun_kills", Kind::Counter, "Workers killed because a script did not end.", |s| {
-        count(s.front.overrun_kills_total)
+        s.front.overrun_kills_total
     }),
     ("samovar_retries", Kind::Counter, "Requests run again because a worker died.", |s| {
-        count(s.front.retries_total)
+        s.front.retries_total
     }),
     ("samovar_fastcgi_requests", Kind::Counter, "Requests that came by FastCGI.", |s| {
-        count(s.front.fastcgi_requests_total)
+        s.front.fastcgi_requests_total
     }),
     ("samovar_fastcgi_aborted", Kind::Counter, "Requests that a web server took back.", |s| {
-        count(s.front.fastcgi_aborted_total)
+        s.front.fastcgi_aborted_total
     }),
     ("samovar_fastcgi_passes", Kind::Counter, "Requests that a location's php-fpm got.", |s| {
-        count(s.front.fastcgi_passes_total)
+        s.front.fastcgi_passes_total
     }),
     ("samovar_fastcgi_passes_open", Kind::Gauge, "Connections to such a php-fpm in use.", |s| {
-        count(s.front.fastcgi_passes_open)
+        s.front.fastcgi_passes_open
     }),
     ("samovar_fastcgi_passes_queued", Kind::Gauge, "Requests that wait for one of them.", |s| {
-        count(s.front.fastcgi_passes_queued)
+        s.front.fastcgi_passes_queued
     }),
     ("samovar_traced", Kind::Counter, "Requests whose call graph was taken down.", |s| {
-        count(s.front.traced_total)
+        s.front.traced_total
     }),
     (
         "samovar_not_traced",
         Kind::Counter,
         "Requests that found who takes down call graphs busy.",
-        |s| count(s.front.not_traced_total),
+        |s| s.front.not_traced_total,
     ),
     ("samovar_panics", Kind::Counter, "Requests that a bug of the server has ended.", |s| {
-        count(s.front.panics_total)
+        s.front.panics_total
     }),
     ("samovar_worker_restarts", Kind::Counter, "Workers replaced after a death.", |s| {
-        count(s.worker_restarts_total)
+        s.worker_restarts_total
     }),
     (
         "samovar_workers_recycled",
         Kind::Counter,
         "Workers replaced because they had done enough.",
-        |s| count(s.workers_recycled_total),
+        |s| s.workers_recycled_total,
     ),
     ("samovar_workers_grown", Kind::Counter, "Workers added because requests waited.", |s| {
-        count(s.workers_grown_total)
+        s.workers_grown_total
     }),
     ("samovar_workers_shrunk", Kind::Counter, "Workers taken away: nothing to do.", |s| {
-        count(s.workers_shrunk_total)
+        s.workers_shrunk_total
     }),
     ("samovar_workers_running", Kind::Gauge, "Workers that run, where that is limited.", |s| {
-        count(s.workers_running)
+        s.workers_running
     }),
     ("samovar_profile_samples", Kind::Counter, "Looks at busy workers.", |s| {
-        count(s.profile.as_ref().map_or(0, |profile| profile.samples_total))
+        s.profile.as_ref().map_or(0, |profile| profile.samples_total)
     }),
     ("samovar_profiles_pushed", Kind::Counter, "Profiles that Pyroscope has taken.", |s| {
-        count(s.profile.as_ref().map_or(0, |profile| profile.pushed_total))
+        s.profile.as_ref().map_or(0, |profile| profile.pushed_total)
     }),
     ("samovar_profiles_push_lost", Kind::Counter, "Profiles that could not be sent.", |s| {
-        count(s.profile.as_ref().map_or(0, |profile| profile.push_lost_total))
+        s.profile.as_ref().map_or(0, |profile| profile.push_lost_total)
     }),
     ("samovar_profiles_push_refused", Kind::Counter, "Profiles that were not wanted.", |s| {
-        count(s.profile.as_ref().map_or(0, |profile| profile.push_refused_total))
+        s.profile.as_ref().map_or(0, |profile| profile.push_refused_total)
     }),
     ("samovar_log_lines_lost", Kind::Counter, "Lines of the logs that were lost.", |s| {
-        count(s.log_lines_lost_total + s.access_log_lines_lost_total)
+        s.log_lines_lost_total + s.access_log_lines_lost_total
     }),
 ];
 
-type ObjectMetric = (&'static str, Kind, &'static str, fn(&SharedObject) -> Option<u64>);
-
 /// Those that an object has, with its kind and name.
-const OBJECT_METRICS: &[ObjectMetric] = &[
+const OBJECT_METRICS: &[Metric<SharedObject, Option<u64>>] = &[
     ("samovar_shared_object_bytes", Kind::Gauge, "Shared memory of an object.", |o| Some(o.bytes)),
     ("samovar_shared_rows", Kind::Gauge, "Rows of a table or limiter in use.", |o| o.used),
     ("samovar_shared_rows_max", Kind::Gauge, "Rows that it has.", |o| o.room),
@@ -310,15 +309,22 @@ const OBJECT_METRICS: &[ObjectMetric] = &[
     }),
 ];
 
-/// The default pool's figures have no label of their pool, whether there are others or not.
-fn of_pool<'a>(at: usize, pool: &'a str, rest: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
-    let named = (at > 0).then_some(("pool", pool));
-    named.into_iter().chain(rest.iter().copied()).collect()
+/// Rows of all pools. The default pool's figures have no label of their pool, whether there are others or not.
+fn of_pools<'a, T, I: Iterator<Item = (Labels<'a>, &'a T)>>(
+    all: &[Application<'a>],
+    of_one: impl Fn(&Application<'a>) -> I,
+) -> Vec<(Labels<'a>, &'a T)> {
+    let mut rows = Vec::new();
+    for (at, of) in all.iter().enumerate() {
+        let named = (at > 0).then_some(("pool", of.pool));
+        rows.extend(
+            of_one(of).map(|(labels, row)| (named.into_iter().chain(labels).collect(), row)),
+        );
+    }
+    rows
 }
 
-type MemoryMetric = (&'static str, Kind, &'static str, fn(&SharedStatus) -> u64);
-
-const MEMORY_METRICS: &[MemoryMetric] = &[
+const MEMORY_METRICS: &[Metric<SharedStatus, u64>] = &[
     ("samovar_shared_bytes", Kind::Gauge, "Memory that workers share, in use.", |s| s.bytes),
     ("samovar_shared_bytes_max", Kind::Gauge, "Memory that workers can share.", |s| s.bytes_max),
     ("samovar_shared_refused", Kind::Counter, "Shared objects that had no room.", |s| {
@@ -345,50 +351,34 @@ const MEMORY_METRICS: &[MemoryMetric] = &[
     }),
 ];
 
-fn shared_metrics(all: &[Application<'_>], page: &mut Exposition) {
-    for (name, kind, help, value) in MEMORY_METRICS {
-        page.family(name, *kind, help);
-        for (at, of) in all.iter().enumerate() {
-            page.sample(&of_pool(at, of.pool, &[]), count(value(of.shared)));
-        }
-    }
-    for (name, kind, help, value) in OBJECT_METRICS {
-        page.family(name, *kind, help);
-        for (at, of) in all.iter().enumerate() {
-            for object in &of.shared.objects {
-                if let Some(value) = value(object) {
-                    let labels = [("kind", &*object.kind), ("name", &*object.name)];
-                    page.sample(&of_pool(at, of.pool, &labels), count(value));
-                }
-            }
-        }
-    }
+fn shared_metrics<'a>(all: &[Application<'a>], page: &mut Exposition) {
+    put(page, MEMORY_METRICS, &of_pools(all, |of| iter::once((vec![], of.shared))));
+    let labelled = |o: &'a SharedObject| (vec![("kind", &*o.kind), ("name", &*o.name)], o);
+    put(page, OBJECT_METRICS, &of_pools(all, |of| of.shared.objects.iter().map(labelled)));
 }
+
+const SCALING_METRICS: &[Metric<ScalingStatus, u64>] = &[
+    ("samovar_workers_max", Kind::Gauge, "Most workers that there may be.", |one| one.max),
+    ("samovar_workers_wanted", Kind::Gauge, "Workers that there are to be.", |one| one.workers),
+];
 
 /// A word of the reasons is 1, as a state set has it: the reason why there are not more workers.
-fn scaling_metrics(all: &[Application<'_>], page: &mut Exposition) {
-    let mut family = |name, help: &str, show: &dyn Fn(&mut Exposition, &[_], &ScalingStatus)| {
-        page.family(name, Kind::Gauge, help);
-        for (at, of) in all.iter().enumerate() {
-            for one in of.scaling {
-                show(page, &of_pool(at, of.pool, &[("kind", &one.kind)]), one);
-            }
-        }
+const WHY_METRICS: &[Metric<ScalingStatus, u64>] =
+    &[("samovar_workers_why", Kind::Gauge, "Why there are not more, or fewer.", |_| 1)];
+
+fn scaling_metrics<'a>(all: &[Application<'a>], page: &mut Exposition) {
+    let each: Vec<_> =
+        of_pools(all, |of| of.scaling.iter().map(|one| (vec![("kind", &*one.kind)], one)));
+    put(page, SCALING_METRICS, &each);
+    let reason = |(mut labels, one): (Labels<'a>, &'a ScalingStatus)| {
+        labels.push(("reason", &*one.reason));
+        (labels, one)
     };
-    family("samovar_workers_max", "Most workers that there may be.", &|page, labels, one| {
-        page.sample(labels, count(one.max));
-    });
-    family("samovar_workers_wanted", "Workers that there are to be.", &|page, labels, one| {
-        page.sample(labels, count(one.workers));
-    });
-    family("samovar_workers_why", "Why there are not more, or fewer.", &|page, labels, one| {
-        page.sample(&[labels, &[("reason", &*one.reason)]].concat(), 1.0);
-    });
+    let each: Vec<_> = each.into_iter().map(reason).collect();
+    put(page, WHY_METRICS, &each);
 }
 
-type ImageMetric = (&'static str, Kind, &'static str, fn(&ImageStatus) -> u64);
-
-const IMAGE_METRICS: &[ImageMetric] = &[
+const IMAGE_METRICS: &[Metric<ImageStatus, u64>] = &[
     ("samovar_image_bytes", Kind::Gauge, "The booted application's image.", |image| image.bytes),
     ("samovar_image_findings", Kind::Gauge, "What the boot has left open.", |image| {
         image.findings.len() as u64
@@ -400,45 +390,33 @@ const IMAGE_METRICS: &[ImageMetric] = &[
 
 /// Nothing where no application is booted ahead.
 fn image_metrics(all: &[Application<'_>], page: &mut Exposition) {
-    if all.iter().all(|of| of.image.is_none()) {
-        return;
-    }
-    for (name, kind, help, value) in IMAGE_METRICS {
-        page.family(name, *kind, help);
-        for (at, of) in all.iter().enumerate() {
-            if let Some(image) = of.image {
-                page.sample(&of_pool(at, of.pool, &[]), count(value(image)));
-            }
-        }
+    let images = of_pools(all, |of| of.image.into_iter().map(|image| (vec![], image)));
+    if !images.is_empty() {
+        put(page, IMAGE_METRICS, &images);
     }
 }
 
 fn metrics(status: &Status, page: &mut Exposition) {
     page.family("samovar_build_info", Kind::Gauge, "Which server this is.");
     page.sample(&[("version", &status.version)], 1.0);
-    for (name, kind, help, value) in METRICS {
-        page.family(name, *kind, help);
-        page.sample(&[], value(status));
-    }
-    page.family("samovar_requests_shed", Kind::Counter, "Rejected requests by reason.");
-    for (reason, number) in &status.front.rejected_reasons {
-        page.sample(&[("reason", reason)], count(*number));
-    }
-    page.family(
-        "samovar_fastcgi_refused",
-        Kind::Counter,
-        "FastCGI connections that were closed for what came, by reason.",
-    );
-    for (reason, number) in &status.front.fastcgi_refused_reasons {
-        page.sample(&[("reason", reason)], count(*number));
-    }
-    page.family(
-        "samovar_fastcgi_pass_troubles",
-        Kind::Counter,
-        "Requests that a location's php-fpm did not answer, or not to the end, by reason.",
-    );
-    for (reason, number) in &status.front.fastcgi_pass_troubles {
-        page.sample(&[("reason", reason)], count(*number));
+    let whole = [(vec![], status)];
+    put(page, TIMES, &whole);
+    put(page, METRICS, &whole);
+    let front = &status.front;
+    for (name, help, reasons) in [
+        ("samovar_requests_shed", "Rejected requests by reason.", &front.rejected_reasons),
+        (
+            "samovar_fastcgi_refused",
+            "FastCGI connections that were closed for what came, by reason.",
+            &front.fastcgi_refused_reasons,
+        ),
+        (
+            "samovar_fastcgi_pass_troubles",
+            "Requests that a location's php-fpm did not answer, or not to the end, by reason.",
+            &front.fastcgi_pass_troubles,
+        ),
+    ] {
+        put_reasons(page, (name, help), [(vec![], reasons)]);
     }
     page.family("samovar_workers", Kind::Gauge, "Workers by state.");
     for state in ["starting", "booting", "idle", "busy", "held", "leaving"] {

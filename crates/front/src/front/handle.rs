@@ -6,7 +6,7 @@ use crate::request::probe::{self, ProbeDone, ProbeOrder};
 use crate::runtime::counters::{Counters, CountersSnapshot};
 use crate::setup::ValidSettings;
 use crate::shared::Shared;
-use crate::upstream::{AllPlaces, UpstreamFigures};
+use crate::upstream::{AllPlaces, PassFigures};
 use samovar_config::Pool;
 use std::io;
 use std::rc::Rc;
@@ -152,8 +152,8 @@ impl FrontHandle {
         self.0.of_threads_ref().map(|control| control.counters.connections.get()).collect()
     }
 
-    /// How each php-fpm fares that `fastcgi_pass` names and that was asked within the last hour, in the order of their addresses.
-    pub fn upstreams(&self) -> Vec<UpstreamFigures> {
+    /// How each php-fpm fares that `fastcgi_pass` names and that was asked within the last hour.
+    pub fn upstreams(&self) -> PassFigures {
         self.0.upstreams.figures()
     }
 

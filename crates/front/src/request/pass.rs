@@ -14,7 +14,7 @@ use crate::route::locations::Pass;
 use crate::route::site::Script;
 use crate::route::target::Target;
 use crate::runtime::trouble::Trouble;
-use crate::upstream::{self, Answering, Broken, Head, Link, NoLink, Terms};
+use crate::upstream::{self, Answering, Broken, Head, Link, News, NoLink, Terms};
 use bytes::BytesMut;
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode, header};
@@ -22,6 +22,7 @@ use samovar_config::Upstream;
 use samovar_ring::request::{FLAG_FASTCGI, FLAG_HTTPS, RequestHead, decode, decode_variables};
 use std::borrow::Cow;
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -57,19 +58,21 @@ pub(super) async fn run(
         entry.passes(upstream);
         let begun = params(&request, pass, &encoded, link.keeps()).ok_or(Failure::HeadTooLarge)?;
         let pieces = Pieces::new(shared, upload.take().unwrap_or(Upload::None));
-        let asked = Instant::now();
-        let places = link.sends(asked);
+        let (asked, news) = (Instant::now(), link.news());
+        news.sent(asked);
         let answering = upstream::talk(link, begun, pieces, terms(&request, upstream));
         match poll_fn(|cx| answering.poll_head(cx)).await {
             Ok(Head(lines)) => {
-                places.answered(asked.elapsed());
+                news.answered(asked.elapsed());
                 let is_head = parts.method == Method::HEAD;
                 let response = respond(&request, answering, &lines, is_head);
-                return response.ok_or_else(|| failed(&request, upstream, Trouble::Garbage));
+                return response.ok_or_else(|| failed(&request, upstream, &news, Trouble::Garbage));
             }
             Err(Broken::Stale) if attempt < ATTEMPTS_MAX => {}
-            Err(Broken::Stale) => return Err(failed(&request, upstream, Trouble::Closed)),
-            Err(Broken::Trouble(trouble)) => return Err(failed(&request, upstream, trouble)),
+            Err(Broken::Stale) => return Err(failed(&request, upstream, &news, Trouble::Closed)),
+            Err(Broken::Trouble(trouble)) => {
+                return Err(failed(&request, upstream, &news, trouble));
+            }
             Err(Broken::Body(BodyFailure::TooLarge)) => return Err(Failure::BodyTooLarge),
             Err(Broken::Body(BodyFailure::Timeout)) => return Err(Failure::BodyTimeout),
             Err(Broken::Body(BodyFailure::Incomplete)) => return Err(Failure::BadBody),
@@ -96,11 +99,11 @@ async fn connect(
         };
         let error = error.map(|error| error.to_string());
         let Some(at) = at else {
-            return Err(report(request, &pass.addresses(), trouble, error.as_deref()));
+            let all = (&*pass.addresses(), None);
+            return Err(report(request, all, trouble, error.as_deref()));
         };
-        upstreams.failed(&pass.upstreams[at], trouble, error.as_deref());
         let who = pass.upstreams[at].to_string();
-        let failure = report(request, &who, trouble, error.as_deref());
+        let failure = report(request, (&who, None), trouble, error.as_deref());
         tried.push(at);
         if tried.len() >= pass.upstreams.len() {
             return Err(failure);
@@ -126,15 +129,21 @@ fn terms(request: &ScriptRequest<'_>, upstream: &Upstream) -> Terms {
     }
 }
 
-fn failed(request: &ScriptRequest<'_>, upstream: &Upstream, trouble: Trouble) -> Failure {
-    request.shared().upstreams.failed(upstream, trouble, None);
-    report(request, &upstream.to_string(), trouble, None)
+fn failed(
+    request: &ScriptRequest<'_>,
+    upstream: &Upstream,
+    news: &News,
+    trouble: Trouble,
+) -> Failure {
+    news.failed(trouble);
+    let who = (&*upstream.to_string(), news.address());
+    report(request, who, trouble, None)
 }
 
-/// Counts what was wrong, and says so in the log. `upstream`: whose fault it was.
+/// Counts what was wrong, and says so in the log. `upstream`: whose fault it was; of a name, at which of its addresses.
 fn report(
     request: &ScriptRequest<'_>,
-    upstream: &str,
+    (upstream, address): (&str, Option<SocketAddr>),
     trouble: Trouble,
     error: Option<&str>,
 ) -> Failure {
@@ -144,6 +153,7 @@ fn report(
         let (what, hint) = trouble.words();
         tracing::warn!(
             %upstream,
+            address = address.map(tracing::field::display),
             uri = %Target::of(request.parts).whole.escape_ascii(),
             request_id = request.context.id.to_str().unwrap_or_default(),
             error,

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 /// How long the system's answer holds.
 const HELD_FOR: Duration = Duration::from_secs(10);
 /// Addresses of a name; it may have more.
-const ADDRESSES_MAX: usize = 16;
+pub(super) const ADDRESSES_MAX: usize = 16;
 /// So many names may be asked for at the same time.
 const THREADS: usize = 2;
 

@@ -8,43 +8,28 @@
 
 use super::choose::{Candidate, choose};
 use super::names::Names;
-use super::places::{AllPlaces, Places};
+use super::open::{AnyWire, Failed, open};
+use super::places::{AllPlaces, Lead, Places};
+use super::tally::Tally;
 use crate::runtime::counters::Counters;
 use crate::runtime::throttle::Throttle;
 use crate::runtime::trouble::Trouble;
 use samovar_config::{FastCgi, Upstream};
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
-use std::fmt::Debug;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::io::{AsyncRead, ReadBuf};
 
 /// How long a connection is kept.
 const KEPT_FOR: Duration = Duration::from_secs(5);
-/// How long one that could not be reached is passed over where there are others.
-const PASSED_OVER_FOR: Duration = Duration::from_secs(5);
-/// How long it is remembered that it could not.
-const REMEMBERED_FOR: Duration = Duration::from_mins(1);
-/// How long to wait before a socket whose queue is full is asked again: the kernel says nothing when there is room.
-const AGAIN_AFTER: Duration = Duration::from_millis(10);
-
-/// A connection, below FastCGI.
-pub(super) trait Wire: AsyncRead + AsyncWrite + Unpin + Debug {}
-
-impl Wire for TcpStream {}
-impl Wire for UnixStream {}
-
-pub(super) type AnyWire = Box<dyn Wire>;
 
 /// All of them, by their addresses.
 #[derive(Debug)]
@@ -69,29 +54,64 @@ pub(crate) struct NoLink {
 #[derive(Debug)]
 struct Pool {
     places: Arc<Places>,
-    kept: RefCell<VecDeque<(AnyWire, Instant)>>,
-    /// It could not be reached: until when it is passed over.
-    down_until: Cell<Option<Instant>>,
+    kept: RefCell<VecDeque<Kept>>,
     counters: Arc<Counters>,
     broken: Throttle,
+}
+
+/// A connection between two requests.
+#[derive(Debug)]
+struct Kept {
+    wire: AnyWire,
+    lead: Option<Lead>,
+    since: Instant,
 }
 
 /// One that a request may go to, and its place among all that the location names.
 type Untried = (usize, Rc<Pool>);
 
-/// Where is told what became of a request.
+/// Where is told what became of a request: of a php-fpm whose name stands for addresses, of that address as well.
 #[derive(Debug)]
-pub(super) struct News(Rc<Pool>);
+pub(crate) struct News {
+    pool: Rc<Pool>,
+    lead: Option<Lead>,
+}
 
 impl News {
+    fn tallies(&self) -> impl Iterator<Item = &Tally> {
+        let lead = self.lead.as_ref().map(|lead| &lead.to.tally);
+        std::iter::once(&self.pool.places.tally).chain(lead)
+    }
+
+    /// Of a name: to which of its addresses the request has gone.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        self.lead.as_ref().map(|lead| lead.at)
+    }
+
+    /// A request is about to be sent.
+    pub(crate) fn sent(&self, now: Instant) {
+        self.tallies().for_each(|tally| tally.sent(now));
+    }
+
+    /// The head of its answer is there, after this time.
+    pub(crate) fn answered(&self, waited: Duration) {
+        self.tallies().for_each(|tally| tally.answered(waited));
+    }
+
+    /// There is no answer.
+    pub(crate) fn failed(&self, trouble: Trouble) {
+        self.tallies().for_each(|tally| tally.failed(trouble, None));
+    }
+
     /// An answer has begun, and does not come to its end.
     pub(super) fn broke_off(&self, trouble: Trouble, upstream: &Upstream, request_id: &str) {
-        self.0.counters.pass_troubles[trouble as usize].add(1);
-        self.0.places.failed(trouble, None);
-        if let Some(suppressed) = self.0.broken.pass() {
+        self.pool.counters.pass_troubles[trouble as usize].add(1);
+        self.failed(trouble);
+        if let Some(suppressed) = self.pool.broken.pass() {
             let (what, hint) = trouble.words();
             tracing::warn!(
                 %upstream,
+                address = self.address().map(tracing::field::display),
                 request_id,
                 suppressed,
                 "php-fpm's answer broke off: {what}\nhint: {hint}"
@@ -107,6 +127,8 @@ pub(crate) struct Link {
     /// Whose it is, by its place among those who might have been asked.
     pub(crate) at: usize,
     pub(super) wire: Option<AnyWire>,
+    /// Of a name.
+    lead: Option<Lead>,
     /// It was used before.
     pub(super) is_kept: bool,
     kept_max: usize,
@@ -120,11 +142,6 @@ impl Upstreams {
     ) -> Upstreams {
         let (pools, turn) = (RefCell::default(), Cell::new(0));
         Upstreams { pools, names, turn, counters, places }
-    }
-
-    /// One of them has failed a request; `error` is what the system said.
-    pub(crate) fn failed(&self, upstream: &Upstream, trouble: Trouble, error: Option<&str>) {
-        self.places.of(upstream).failed(trouble, error);
     }
 
     /// The same names for another pool of workers.
@@ -147,54 +164,55 @@ impl Upstreams {
         let chosen = match self.take_one(&pools, max, true) {
             Some(chosen) => chosen,
             None if self.places.queued.load(Ordering::Relaxed) >= settings.queue_max => {
-                return Err(full(&pools, max));
+                return Err(full(&pools));
             }
             None => {
                 let _waiting = Waiting::new(self, &pools);
                 let place = tokio::time::timeout_at(deadline, self.place(&pools, max));
-                place.await.map_err(|_| full(&pools, max))?
+                place.await.map_err(|_| full(&pools))?
             }
         };
         let (at, pool) = &pools[chosen];
         let at = *at;
         let mut link = Link::new(pool, at, settings.kept_max);
         tell_others(&pools, max);
-        if may_be_kept && let Some(wire) = link.pool.take_kept() {
-            link.wire = Some(wire);
+        if may_be_kept && let Some(kept) = link.pool.take_kept() {
             link.is_kept = true;
+            link.leads(kept.wire, kept.lead);
             return Ok(link);
         }
         // php-fpm may have no process left for another one.
         drop(link.pool.kept.borrow_mut().pop_front());
-        link.pool.is_tried();
-        let opened = tokio::time::timeout_at(deadline, self.open(&among[at], settings)).await;
-        let (trouble, error) = match opened {
-            Ok(Ok(wire)) => {
-                link.pool.was_reached(&among[at]);
-                link.wire = Some(wire);
-                return Ok(link);
+        link.pool.places.down.is_tried(Instant::now());
+        let (upstream, places) = (&among[at], &link.pool.places);
+        match open(upstream, places, &self.names, settings.connect_timeout, deadline).await {
+            Ok((wire, lead)) => {
+                link.pool.was_reached(upstream);
+                link.leads(wire, lead);
+                Ok(link)
             }
-            Ok(Err((trouble, error))) => (trouble, Some(error)),
-            Err(_) => (Trouble::Unaccepted, None),
-        };
-        link.pool.down_until.set(Some(Instant::now() + PASSED_OVER_FOR));
-        Err(NoLink { trouble, at: Some(at), error })
+            Err(Failed(trouble, error)) => {
+                let words = error.as_ref().map(ToString::to_string);
+                places.tally.failed(trouble, words.as_deref());
+                places.down.was_not_reached(Instant::now());
+                Err(NoLink { trouble, at: Some(at), error })
+            }
+        }
     }
 
     /// Waits until one of them has a place, and takes it.
     async fn place(&self, pools: &[Untried], max: usize) -> usize {
         loop {
             let now = Instant::now();
-            let are_down = pools.iter().all(|(_, pool)| pool.is_down(now));
             // Whoever waits for another one alone has more use of what becomes free there.
-            let asked = pools.iter().filter(|(_, pool)| are_down || !pool.is_down(now));
+            let asked = asked(pools, now);
             let mut freed: Vec<_> =
                 asked.map(|(_, pool)| Box::pin(pool.places.freed.notified())).collect();
             let free = poll_fn(|cx| {
                 let is_free = freed.iter_mut().any(|freed| freed.as_mut().poll(cx).is_ready());
                 if is_free { Poll::Ready(()) } else { Poll::Pending }
             });
-            let until = pools.iter().filter_map(|(_, pool)| pool.down_until.get());
+            let until = pools.iter().filter_map(|(_, pool)| pool.places.down.until());
             match until.filter(|until| now < *until).min() {
                 // Then it may be tried again.
                 Some(until) => drop(tokio::time::timeout_at(until.into(), free).await),
@@ -233,35 +251,6 @@ impl Upstreams {
         choose(&candidates, turn)
     }
 
-    async fn open(
-        &self,
-        upstream: &Upstream,
-        settings: &FastCgi,
-    ) -> Result<AnyWire, (Trouble, io::Error)> {
-        let unreachable = |error| (Trouble::Unreachable, error);
-        match upstream {
-            Upstream::Tcp(address) => open_tcp(*address).await.map_err(unreachable),
-            Upstream::Unix(path) => open_unix(path).await.map_err(unreachable),
-            Upstream::Name(name, port) => {
-                let addresses = self.names.addresses(name, *port).await;
-                let addresses = addresses.map_err(|error| (Trouble::Unresolved, error))?;
-                // One that says nothing leaves time for the others.
-                let each = settings.connect_timeout / u32::try_from(addresses.len()).unwrap_or(1);
-                let mut last = io::Error::from(io::ErrorKind::NotFound);
-                for address in addresses {
-                    match tokio::time::timeout(each, open_tcp(address)).await {
-                        Ok(Ok(wire)) => return Ok(wire),
-                        Ok(Err(error)) => last = error,
-                        Err(_) => last = io::ErrorKind::TimedOut.into(),
-                    }
-                }
-                let is_silent = last.kind() == io::ErrorKind::TimedOut;
-                let trouble = if is_silent { Trouble::Unaccepted } else { Trouble::Unreachable };
-                Err((trouble, last))
-            }
-        }
-    }
-
     /// Closes what was kept for too long; whether something is kept still.
     pub(crate) fn sweep(&self) -> bool {
         let mut pools = self.pools.borrow_mut();
@@ -269,12 +258,7 @@ impl Upstreams {
             pool.forget_old();
         }
         // An address that a reload has taken out is forgotten.
-        let now = Instant::now();
-        pools.retain(|_, pool| {
-            let until = pool.down_until.get();
-            let was_down = until.is_some_and(|until| now < until + REMEMBERED_FOR);
-            Rc::strong_count(pool) > 1 || was_down || !pool.kept.borrow().is_empty()
-        });
+        pools.retain(|_, pool| Rc::strong_count(pool) > 1 || !pool.kept.borrow().is_empty());
         pools.values().any(|pool| !pool.kept.borrow().is_empty())
     }
 
@@ -289,7 +273,6 @@ impl Upstreams {
             places,
             counters,
             kept: RefCell::default(),
-            down_until: Cell::default(),
             broken: Throttle::default(),
         });
         pools.insert(upstream.clone(), Rc::clone(&pool));
@@ -305,34 +288,27 @@ impl Drop for Pool {
 
 impl Pool {
     fn is_down(&self, now: Instant) -> bool {
-        self.down_until.get().is_some_and(|until| now < until)
-    }
-
-    /// One request tries one that was down; the others pass it over until that is known.
-    fn is_tried(&self) {
-        if self.down_until.get().is_some() {
-            self.down_until.set(Some(Instant::now() + PASSED_OVER_FOR));
-        }
+        self.places.down.is_down(now)
     }
 
     fn was_reached(&self, upstream: &Upstream) {
-        if self.down_until.take().is_some() {
+        if self.places.down.was_reached() {
             tracing::info!(%upstream, "a php-fpm that could not be reached takes requests again");
         }
     }
 
     fn forget_old(&self) {
         let mut kept = self.kept.borrow_mut();
-        kept.retain(|(_, since)| since.elapsed() < KEPT_FOR);
+        kept.retain(|kept| kept.since.elapsed() < KEPT_FOR);
     }
 
     /// The one that was used last; what was closed meanwhile is none.
-    fn take_kept(&self) -> Option<AnyWire> {
+    fn take_kept(&self) -> Option<Kept> {
         self.forget_old();
-        let mut kept = self.kept.borrow_mut();
-        while let Some((mut wire, _)) = kept.pop_back() {
-            if is_quiet(&mut wire) {
-                return Some(wire);
+        let mut all = self.kept.borrow_mut();
+        while let Some(mut kept) = all.pop_back() {
+            if is_quiet(&mut kept.wire) {
+                return Some(kept);
             }
         }
         None
@@ -343,7 +319,14 @@ impl Link {
     /// With the place that was taken for it.
     fn new(pool: &Rc<Pool>, at: usize, kept_max: usize) -> Link {
         pool.counters.passes_open.add(1);
-        Link { pool: Rc::clone(pool), at, wire: None, is_kept: false, kept_max }
+        Link { pool: Rc::clone(pool), at, wire: None, lead: None, is_kept: false, kept_max }
+    }
+
+    fn leads(&mut self, wire: AnyWire, lead: Option<Lead>) {
+        if let Some(lead) = &lead {
+            lead.to.used.fetch_add(1, Ordering::Relaxed);
+        }
+        (self.wire, self.lead) = (Some(wire), lead);
     }
 
     /// Its request is answered, and nothing is left in it.
@@ -352,18 +335,14 @@ impl Link {
         // Each keeps a process of php-fpm: of several threads each has its part of them.
         let threads = self.pool.places.threads.load(Ordering::Relaxed).max(1);
         if kept.len() < self.kept_max / threads {
-            kept.push_back((wire, Instant::now()));
+            let lead = self.lead.clone();
+            kept.push_back(Kept { wire, lead, since: Instant::now() });
         }
     }
 
-    /// A request is about to be sent over it; who is told when it is answered.
-    pub(crate) fn sends(&self, now: Instant) -> Arc<Places> {
-        self.pool.places.sent(now);
-        Arc::clone(&self.pool.places)
-    }
-
-    pub(super) fn news(&self) -> News {
-        News(Rc::clone(&self.pool))
+    /// Who is told what becomes of its request.
+    pub(crate) fn news(&self) -> News {
+        News { pool: Rc::clone(&self.pool), lead: self.lead.clone() }
     }
 
     /// Whether connections are kept.
@@ -375,6 +354,9 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         self.pool.counters.passes_open.sub(1);
+        if let Some(lead) = &self.lead {
+            lead.to.used.fetch_sub(1, Ordering::Relaxed);
+        }
         self.pool.places.used.fetch_sub(1, Ordering::Relaxed);
         self.pool.places.freed.notify_one();
     }
@@ -387,12 +369,19 @@ fn is_quiet(wire: &mut AnyWire) -> bool {
     Pin::new(wire).poll_read(&mut cx, &mut ReadBuf::new(&mut byte)).is_pending()
 }
 
-/// None had room; of those who are passed over because they could not be reached that is told already.
-fn full(pools: &[Untried], max: usize) -> NoLink {
-    let all = pools.iter().map(|(_, pool)| &pool.places);
-    let full = all.filter(|places| places.used.load(Ordering::Relaxed) >= max);
-    full.for_each(|places| places.failed(Trouble::Full, None));
+/// None had room, be it that those who came before go first; of those who are passed over because they could not be reached that is told
+/// already.
+fn full(pools: &[Untried]) -> NoLink {
+    for (_, pool) in asked(pools, Instant::now()) {
+        pool.places.tally.failed(Trouble::Full, None);
+    }
     NoLink { trouble: Trouble::Full, at: None, error: None }
+}
+
+/// Those that might have room for a request: but for those that are passed over.
+fn asked(pools: &[Untried], now: Instant) -> impl Iterator<Item = &Untried> {
+    let are_down = pools.iter().all(|(_, pool)| pool.is_down(now));
+    pools.iter().filter(move |(_, pool)| are_down || !pool.is_down(now))
 }
 
 /// A waiting request that was told of several free places takes one of them.
@@ -431,21 +420,70 @@ impl Drop for Waiting<'_> {
     }
 }
 
-async fn open_tcp(address: SocketAddr) -> io::Result<AnyWire> {
-    let stream = TcpStream::connect(address).await?;
-    // A request is written in few pieces, each of which has to go out.
-    stream.set_nodelay(true)?;
-    Ok(Box::new(stream))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use samovar_config::Settings;
+    use std::path::Path;
+    use tokio::runtime::{Builder, LocalOptions};
 
-async fn open_unix(path: &Path) -> io::Result<AnyWire> {
-    loop {
-        match UnixStream::connect(path).await {
-            Ok(stream) => return Ok(Box::new(stream)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                tokio::time::sleep(AGAIN_AFTER).await;
-            }
-            Err(error) => return Err(error),
+    fn settings() -> FastCgi {
+        let all = Settings::defaults(Path::new("/")).expect("defaults");
+        FastCgi { connections_max: 1, queue_max: 0, ..all.fastcgi }
+    }
+
+    /// One has no room; of another's the first place is for who waits for it; the third is passed over.
+    #[test]
+    fn who_has_no_room_is_told_of_and_who_is_away_stays_so() {
+        let runtime =
+            Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+        let among =
+            ["full", "waited-for", "away"].map(|name| Upstream::Unix(Path::new("/").join(name)));
+        let names = Rc::new(Names::new(Names::start().expect("threads")));
+        let upstreams = Upstreams::new(Arc::default(), Arc::default(), names);
+        let [full, waited_for, away] = among.each_ref().map(|upstream| upstreams.pool(upstream));
+        assert!(full.places.take(1));
+        waited_for.places.waiting.fetch_add(1, Ordering::Relaxed);
+        away.places.tally.failed(Trouble::Unreachable, None);
+        away.places.down.was_not_reached(Instant::now());
+        let settings = settings();
+        let found = runtime
+            .expect("a runtime")
+            .block_on(upstreams.connect(&among, &[], &settings, true))
+            .expect_err("nobody has room");
+        assert_eq!((found.trouble, found.at), (Trouble::Full, None));
+        let told = [full, waited_for, away].map(|pool| {
+            let figures = pool.places.tally.figures();
+            (figures.troubles[Trouble::Full as usize], figures.last.expect("one").trouble)
+        });
+        let expected = [(1, Trouble::Full), (1, Trouble::Full), (0, Trouble::Unreachable)];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn what_one_thread_has_found_away_the_others_pass_over() {
+        let runtime =
+            Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+        let runtime = runtime.expect("a runtime");
+        let [away, full] = ["/nowhere/at.all", "/full"].map(|path| Upstream::Unix(path.into()));
+        let names = Rc::new(Names::new(Names::start().expect("threads")));
+        let all = Arc::new(AllPlaces::default());
+        let thread = || Upstreams::new(Arc::default(), Arc::clone(&all), Rc::clone(&names));
+        let (first, second, settings) = (thread(), thread(), settings());
+        let away = [away];
+        let tried = runtime.block_on(first.connect(&away, &[], &settings, true));
+        assert_eq!(tried.expect_err("nobody is there").at, Some(0));
+        // Also after this thread has forgotten what it had of it.
+        assert!(!first.sweep());
+        for other in [&first, &second] {
+            let among = [away[0].clone(), full.clone()];
+            let pool = other.pool(&full);
+            let _ = pool.places.take(1);
+            let found = runtime.block_on(other.connect(&among, &[], &settings, true));
+            let found = found.expect_err("nobody has room");
+            assert_eq!((found.trouble, found.at), (Trouble::Full, None));
         }
+        let told = all.of(&away[0]).tally.figures().troubles;
+        assert_eq!(told[Trouble::Unreachable as usize], 1);
     }
 }

@@ -5,7 +5,8 @@
 //! byte, or does not take one; not while a client is waited for.
 
 use super::answer::{Answering, Broken, Filling, pair};
-use super::pool::{AnyWire, Link};
+use super::open::AnyWire;
+use super::pool::Link;
 use super::record::{
     self, BEGIN_REQUEST, CONTENT_BYTES_MAX, PARAMS, STDIN, put_header, put_pair, put_stream,
 };

@@ -1,8 +1,9 @@
 //! Who is woken, and who keeps its turn: what the front and the workers do, one step after the other.
 
-use crate::layout::{Lane, SlotIndex, Usage};
+use crate::layout::{Lane, SlotIndex};
 use crate::map::Ring;
 use crate::report::WorkerState;
+use crate::usage::Usage;
 use crate::{FrontEnd, Incarnation, Take, WorkerEnd};
 use std::time::Duration;
 

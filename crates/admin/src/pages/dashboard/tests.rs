@@ -80,7 +80,10 @@ fn status(text: &str) -> Value {
         "version": text, "listen": [text], "not_ready": text,
         "workers": [{"pid": 1, "state": text, "model": text}],
         "consoles": [{"name": text, "state": text}],
-        "upstreams": [{"address": text, "last_trouble": {"reason": text, "words": text}}],
+        "upstreams": [{
+            "address": text, "last_trouble": {"reason": text, "words": text},
+            "addresses": [{"address": text, "last_trouble": {"reason": text, "words": text}}],
+        }],
         "growth": [{"name": text, "unit": text, "place": text, "grown": 3, "requests": 12}],
         "explained": {
             "boot": {

@@ -1,17 +1,11 @@
 //! Figures of each pool, where there are several.
 
+use super::table::{Metric, put, put_reasons};
 use samovar_insight::export::exposition::{Exposition, Kind};
 use samovar_wire::PoolStatus;
 
-#[allow(clippy::cast_precision_loss)] // Counts beyond 2⁵³ are no server's.
-pub(super) fn count(number: u64) -> f64 {
-    number as f64
-}
-
-type PoolMetric = (&'static str, Kind, &'static str, fn(&PoolStatus) -> u64);
-
 /// Those that each of several pools has.
-const POOL_METRICS: &[PoolMetric] = &[
+const POOL_METRICS: &[Metric<PoolStatus, u64>] = &[
     ("samovar_pool_generation", Kind::Gauge, "A pool's generation; 0: none serves.", |p| {
         p.generation
     }),
@@ -58,20 +52,12 @@ pub(super) fn metrics(pools: &[PoolStatus], page: &mut Exposition) {
     if pools.is_empty() {
         return;
     }
-    for (name, kind, help, value) in POOL_METRICS {
-        page.family(name, *kind, help);
-        for pool in pools {
-            page.sample(&[("pool", &pool.name)], count(value(pool)));
-        }
-    }
-    page.family(
-        "samovar_pool_requests_shed",
-        Kind::Counter,
-        "A pool's rejected requests by reason.",
+    let each: Vec<_> = pools.iter().map(|pool| (vec![("pool", &*pool.name)], pool)).collect();
+    put(page, POOL_METRICS, &each);
+    let reasons = each.into_iter().map(|(labels, pool)| (labels, &pool.rejected_reasons));
+    put_reasons(
+        page,
+        ("samovar_pool_requests_shed", "A pool's rejected requests by reason."),
+        reasons,
     );
-    for pool in pools {
-        for (reason, number) in &pool.rejected_reasons {
-            page.sample(&[("pool", &pool.name), ("reason", reason)], count(*number));
-        }
-    }
 }

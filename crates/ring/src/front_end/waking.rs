@@ -1,0 +1,73 @@
+//! The front's view of the protocol: which workers it wakes, and which it leaves asleep.
+
+use super::{FrontEnd, Progress, Shadow};
+use crate::layout::{Lane, SlotIndex, WORKERS_MAX};
+use crate::os::monotonic_ns;
+use std::time::Duration;
+
+impl FrontEnd {
+    /// Wakes one sleeping worker per lane that got requests since the last call; it wakes the next.
+    ///
+    /// True: somebody else is relied on, an awake worker that is about to take the request, or the chain of
+    /// wakes. Should one request be held up, the next would be too: call [`Self::ring_withheld`] a moment later.
+    pub fn ring_workers(&mut self) -> bool {
+        let mut withheld = false;
+        for &lane in Lane::ALL {
+            if std::mem::take(&mut self.unrung[lane as usize]) {
+                withheld |= self.ring.control().wake_for(lane);
+            }
+        }
+        withheld
+    }
+
+    /// Whether requests are so short that waking a worker for a few of them is not worth its cost.
+    pub fn is_brisk(&self) -> bool {
+        self.ring.control().pace.0.is_brisk(1)
+    }
+
+    /// Whether a worker of that lane has nothing to do, and nobody waits for it. A hint.
+    pub fn has_idle(&self, lane: Lane) -> bool {
+        let control = self.ring.control();
+        control.queue(lane).pending() == 0 && control.workers_of(lane).has_sleeper(control.words())
+    }
+
+    /// Wakes a worker for each lane that still has requests waiting. True: one was refused, because as many as may be are on
+    /// their way; to be called again a moment later.
+    #[must_use]
+    pub fn ring_withheld(&self) -> bool {
+        self.ring.control().wake_waiting()
+    }
+
+    /// If a request has waited longer than `wait`, wakes all workers of its lane that sleep although there is work: the
+    /// one that was woken for it may be stopped.
+    pub fn ring_overdue(&self, wait: Duration) {
+        let control = self.ring.control();
+        for &lane in Lane::SERVING {
+            if control.queue(lane).pending() == 0 {
+                continue;
+            }
+            if !self.has_overdue(lane, wait) {
+                continue;
+            }
+            control.end_unused_turns();
+            // Bounded, because the woken fall asleep again.
+            let mut most = WORKERS_MAX;
+            // Where as many run as may, the request waits for its turn.
+            while most > 0 && control.has_turn() && control.wake_worker(lane) {
+                most -= 1;
+            }
+        }
+    }
+
+    fn has_overdue(&self, lane: Lane, wait: Duration) -> bool {
+        let before = monotonic_ns().saturating_sub(wait.as_nanos() as u64);
+        let is_overdue = |(index, shadow): (usize, &Shadow)| {
+            let slot = SlotIndex::new(index, self.shadows.len());
+            shadow.in_use
+                && shadow.lane == lane as usize
+                && shadow.queued_ns < before
+                && slot.is_some_and(|slot| matches!(self.progress(slot), Ok(Progress::Queued)))
+        };
+        self.shadows.iter().enumerate().skip(self.part.start).any(is_overdue)
+    }
+}

@@ -1,0 +1,35 @@
+//! Somebody at an address who takes no connection: its queue is full, and nobody is sent away.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+/// Longer than loopback takes, on a machine that is busy, too.
+const PATIENCE: Duration = Duration::from_millis(300);
+/// Connections that its queue might take, and more.
+const QUEUE_MAX: usize = 64;
+
+/// It listens until it is dropped.
+#[derive(Debug)]
+pub struct Deaf {
+    _listener: TcpListener,
+    _queue: Vec<TcpStream>,
+}
+
+impl Deaf {
+    /// There, with a full queue.
+    pub fn at(address: SocketAddr) -> Deaf {
+        let listener = TcpListener::bind(address).unwrap_or_else(|e| panic!("{address}: {e}"));
+        // SAFETY: no pointers; the descriptor is that of a socket which lives.
+        let status = unsafe { libc::listen(listener.as_raw_fd(), 0) };
+        assert_eq!(status, 0, "{}", io::Error::last_os_error());
+        let mut queue = Vec::new();
+        while let Ok(one) = TcpStream::connect_timeout(&address, PATIENCE) {
+            queue.push(one);
+            assert!(queue.len() < QUEUE_MAX, "the queue of {address} has no end");
+        }
+        Deaf { _listener: listener, _queue: queue }
+    }
+}
