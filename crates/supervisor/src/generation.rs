@@ -509,7 +509,12 @@ impl Generation {
     /// An application turns resident when its first request finds out; then its successors boot ahead,
     /// and scripts beside it may have lost their last worker.
     pub(crate) fn look_at_models(&mut self, ground: &Ground) {
-        self.seen_model = self.model(ground);
+        let own = self.workers.places().iter().filter(|place| !place.is_script());
+        let own = own.filter(|place| place.process().is_some());
+        let mut seen = own.filter_map(|place| ground.supervision.report(place.cell()));
+        if let Some(seen) = seen.find(|seen| is_waiting(seen) && seen.model != Model::Script) {
+            self.seen_model = seen.model;
+        }
         let resident = |(index, ..): (usize, i32, Instant)| {
             ground.supervision.report(index).is_some_and(|r| r.model != Model::Script)
         };

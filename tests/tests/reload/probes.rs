@@ -1,7 +1,7 @@
 //! Whether the new generation may take over: lost applications, probes, another model.
 
-use crate::{MODELS, Site, at_rest, generation, settles_to};
-use samovar_testkit::{Server, eventually};
+use crate::{MODELS, Site, at_rest, children, generation, settles_to};
+use samovar_testkit::{Server, eventually, kill};
 
 /// What a deploy can lose, by what `samovar reload` says of it: nothing of it comes through unless somebody means it.
 #[test]
@@ -219,4 +219,39 @@ fn a_call_that_only_a_request_finds_is_no_lost_one() {
     server.reload().expect("a reload");
     assert_eq!(server.get("/").text(), "two");
     server.stop();
+}
+
+/// Code that broke in place, and all that had booted what was there before has died: what the new generation has lost shows all the same.
+#[test]
+fn what_has_died_meanwhile_is_remembered() {
+    for model in [MODELS[1], MODELS[2]] {
+        let site = Site::new();
+        site.says("one", model);
+        let server = site.serve().start();
+        assert!(server.get("/").text().starts_with("one "));
+        let index = site.path("one/public/index.php");
+        let good = std::fs::read(&index).expect("our own file");
+        std::fs::write(&index, "<?php echo 'plain';").expect("our own file");
+        // Templates, images, workers.
+        let mut family = children(server.pid());
+        while let Some(pid) = family.pop() {
+            family.extend(children(pid));
+            kill(pid, 9);
+        }
+        eventually("whole scripts", || {
+            let status = server.status();
+            let workers = status["workers"].as_array().expect("workers");
+            let are_scripts = workers.iter().all(|worker| worker["model"] == "script");
+            (workers.len() == 2 && are_scripts && server.get("/").text() == "plain").then_some(())
+        });
+        let why = server.reload().expect_err("no reload");
+        assert!(
+            why.contains(&format!("is booted ahead ({}), the new one is not", model.0)),
+            "{why}"
+        );
+        std::fs::write(&index, good).expect("our own file");
+        server.reload().expect("a reload");
+        assert!(server.get("/").text().starts_with("one "));
+        server.stop();
+    }
 }

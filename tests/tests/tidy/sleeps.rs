@@ -30,6 +30,7 @@ const ALLOWED: &[(&str, usize, &str)] = &[
     ("tests/tests/chaos/run.rs", 1, "between two disturbances"),
     ("tests/tests/chaos/stage.rs", 3, "between two looks at a condition"),
     ("tests/tests/chaos/stops.rs", 1, "how long a process is stopped"),
+    ("tests/tests/edge/certificates.rs", 1, "a list grows old"),
     ("tests/tests/faults/deaths.rs", 1, "the rate of deaths"),
     ("tests/tests/faults/descriptors.rs", 1, "connections grow old"),
     ("tests/tests/faults/desertions.rs", 1, "a server that is ended at a chosen moment"),
