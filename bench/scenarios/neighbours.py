@@ -6,10 +6,9 @@
 One server with two pools of two workers. The shop's page takes half a millisecond of PHP, below a checkpoint, and is
 asked for at a constant rate: latency counts from when a request was due, so that nothing can hide. Each round of a kind
 is two measurements, the shop beside a calm neighbour and beside a bad one, in alternating order; the table has the
-ratios of such pairs. What asks the bad pool is as nice as the pool is, or takes as it does
-only what nobody else wants (`--idle`). `burn` is what the machine itself does: programs that are not the server's take all
-the CPU time that is left, likewise. What a kind costs beyond that is the
-server's own interference.
+ratios of such pairs. What asks the bad pool is as nice as the pool is, or takes as it does only what nobody else wants
+(`--idle`). `burn` is what the machine itself does: programs that are not the server's take all the CPU time that is
+left, likewise. What a kind costs beyond that is the server's own interference.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 //! accept: what TLS listeners speak with: certificates, tickets, the authorities of clients.
 //!
-//! `certificate` knows its names, `staple` what its authority says of it, `revocation` which of clients are no longer good; `files` reads what the
-//! settings name, `watch` knows when it ends, `issued` has what an authority has issued meanwhile, `chooser` picks a
+//! `certificate` knows its names, `staple` what its authority says of it, `revocation` which of clients are no longer good; `files` has what the
+//! settings name, by `reading`; `watch` knows when it ends, `issued` has what an authority has issued meanwhile, `chooser` picks a
 //! certificate by the name that a client asks for, `client` is what PHP is told of a client's own. Knows no connection; imports no other folder of this crate.
 
 mod certificate;
@@ -10,6 +10,7 @@ pub(crate) mod client;
 mod failure;
 mod files;
 mod issued;
+mod reading;
 mod revocation;
 mod staple;
 mod watch;

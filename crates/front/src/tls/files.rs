@@ -2,6 +2,7 @@
 
 use super::certificate::{Certificate, Life, is_nameless};
 use super::failure::TlsError;
+use super::reading::{contents, optional, unusable};
 use super::revocation::Revocations;
 use super::staple::Staple;
 use super::watch::{Notice, Subject, Watched};
@@ -11,14 +12,10 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use std::fs;
-use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use x509_parser::prelude::{FromDer, X509Certificate};
-
-/// Most bytes of one file that are read: room for a list of some 400,000 revoked certificates.
-const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 const PEM_HINT: &str =
     "PEM files have lines such as -----BEGIN CERTIFICATE-----, the server's own certificate first";
@@ -28,9 +25,6 @@ const NAMES_HINT: &str = "have it made anew with `subjectAltName`, as by `openss
                           or `openssl x509 -req -copy_extensions copy`";
 const STAPLE_HINT: &str =
     "`openssl ocsp -respout FILE` writes one; without the file the server goes on without";
-const RIGHTS_HINT: &str =
-    "the user that the server becomes must be able to read it, if it is to be read again";
-
 /// What the files hold.
 pub(super) struct Files {
     pub(super) certificates: Vec<Certificate>,
@@ -223,36 +217,4 @@ fn staple(path: &Path, serial: &[u8]) -> Result<(Option<Staple>, Option<Notice>)
     let revoked = "says that the certificate is revoked: clients refuse it";
     let notice = if staple.says_revoked { notice(revoked) } else { None };
     Ok((Some(staple), notice))
-}
-
-/// `None`: there is no such file, or an empty one.
-fn optional(path: &Path) -> Result<Option<Vec<u8>>, TlsError> {
-    match contents(path, "remove it, or make it readable") {
-        Ok(bytes) => Ok((!bytes.is_empty()).then_some(bytes)),
-        Err(TlsError::Unreadable { cause, .. }) if cause.kind() == io::ErrorKind::NotFound => {
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
-}
-
-pub(super) fn contents(path: &Path, hint: &'static str) -> Result<Vec<u8>, TlsError> {
-    let failed = |cause: io::Error| {
-        let is_right = cause.kind() == io::ErrorKind::PermissionDenied;
-        let hint = if is_right { RIGHTS_HINT } else { hint };
-        TlsError::Unreadable { path: path.to_owned(), cause, hint }
-    };
-    let found = fs::metadata(path).map_err(failed)?;
-    // A pipe would be waited for.
-    if !found.is_file() || found.len() > FILE_BYTES_MAX {
-        return Err(unusable(path, "it is no file, or a very large one", hint));
-    }
-    let mut bytes = Vec::new();
-    let file = fs::File::open(path).map_err(failed)?;
-    file.take(FILE_BYTES_MAX).read_to_end(&mut bytes).map_err(failed)?;
-    Ok(bytes)
-}
-
-pub(super) fn unusable(path: &Path, what: impl std::fmt::Display, hint: &'static str) -> TlsError {
-    TlsError::Unusable { path: path.to_owned(), what: what.to_string(), hint }
 }

@@ -2,7 +2,7 @@
 
 use super::certificate::Life;
 use super::failure::TlsError;
-use super::files::{contents, unusable};
+use super::reading::{contents, unusable};
 use super::watch::Notice;
 use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
