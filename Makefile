@@ -86,6 +86,8 @@ LEAVES_NOTHING = $(CARGO) build --quiet --locked --workspace --bin leaves-nothin
 	target/debug/leaves-nothing
 CHAOS = $(LEAVES_NOTHING) $(TESTS) --test chaos --
 
+# These tests wait more than they compute (three fifths of two cores): half as many again as there are cores run at once.
+whole: export RUST_TEST_THREADS ?= $(shell expr $$(nproc) \* 3 / 2)
 whole: tested ## whole-server tests, beside nginx + php-fpm; none of their processes may be left
 	$(LEAVES_NOTHING) $(TESTS) $(WHOLE)
 
