@@ -211,9 +211,9 @@ impl Exchanges {
         self.front.in_use()
     }
 
-    /// Requests under way whose workers want the processor as much as the front does.
-    pub(crate) fn competing(&self) -> usize {
-        if self.is_modest { 0 } else { self.in_use() }
+    /// Whether its workers take what others leave of the processor.
+    pub(crate) fn is_modest(&self) -> bool {
+        self.is_modest
     }
 
     /// What the pool's settings say of its share of the processor.

@@ -119,14 +119,18 @@ struct Parked {
 
 impl Parked {
     fn before_park(&mut self) {
-        let mut under_way = 0;
+        let (mut of_all, mut competing) = (0, None);
         for pool in &self.pools {
             let mut exchanges = pool.borrow_mut();
             exchanges.before_park();
-            under_way += exchanges.competing();
+            of_all += exchanges.in_use();
+            if !exchanges.is_modest() {
+                *competing.get_or_insert(0) += exchanges.in_use();
+            }
         }
         if let Some(precedence) = &mut self.precedence {
-            precedence.look(under_way);
+            // Where all pools are modest, nobody's answers are waited for more than others'.
+            precedence.look(competing.unwrap_or(of_all));
         }
     }
 
