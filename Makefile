@@ -166,7 +166,10 @@ caddy: tested ## Caddy in front, by FastCGI and by HTTP, built of its Go module 
 
 nightly: export FASTCGI = all
 nightly: export HTTP2 = all
-nightly: setup-test whole threads pebble caddy php chaos chaos-rates chaos-transports visitors interrupted upgrades engine ledger reads spies ## what is too slow for every run
+# Those that fetch Go modules come last.
+NIGHTLY = setup-test whole threads php chaos chaos-rates chaos-transports visitors interrupted upgrades engine ledger reads spies \
+	pebble caddy
+nightly: $(NIGHTLY) ## what is too slow for every run
 
 deny: ## licences and sources of the dependencies: our own look, and cargo-deny's where it is installed
 	$(TIDY) dependencies::
