@@ -2,7 +2,7 @@
 
 use crate::stage::{app, assert_serves, file_of, is_hello, proc_number, workers_in};
 use samovar_testkit::http::{Client, Request};
-use samovar_testkit::{Server, eventually};
+use samovar_testkit::{Server, eventually, http2};
 
 /// Bytes of resident memory that a server may need more for one request, however big.
 const GROWTH_KB_MAX: u64 = 12 * 1024;
@@ -71,6 +71,38 @@ fn a_crowd_of_slow_readers_costs_little_and_leaves_nothing_behind() {
     }
     let most = resident_kb() - before;
     assert!(most < CROWD * KB_EACH_MAX, "{} KB each", most / CROWD);
+    drop(crowd);
+    eventually("the memory is given back", || {
+        (resident_kb().saturating_sub(before) < most / 3).then_some(())
+    });
+}
+
+/// By HTTP/2 a crowd needs few connections: what eight of them needed was kept when they had left.
+#[test]
+fn a_crowd_on_few_connections_leaves_nothing_behind_either() {
+    const CONNECTIONS: usize = 8;
+    const STREAMS: u32 = 100;
+    let server = app().workers(2).start();
+    assert_serves(&server, "at first");
+    let resident_kb = || proc_number(server.pid(), "VmRSS").expect("it runs");
+    let before = resident_kb();
+    let mut crowd = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let mut connection = http2::Connection::open(server.address()).expect("a connection");
+        for stream in 0..STREAMS {
+            connection.get(2 * stream + 1, "/flood?bytes=400000").expect("a request");
+        }
+        crowd.push(connection);
+    }
+    // Nobody reads, so the front has the answers of all that it has taken.
+    eventually("all answers", || {
+        let status = server.status();
+        let are_idle = workers_in(&server, "idle").len() == 2 && status["queue_depth"] == 0;
+        let waiting = status["in_flight"].as_u64().expect("a number");
+        (are_idle && waiting > 200).then_some(())
+    });
+    let most = resident_kb() - before;
+    assert!(most > 30_000, "{most} KB are no crowd's");
     drop(crowd);
     eventually("the memory is given back", || {
         (resident_kb().saturating_sub(before) < most / 3).then_some(())

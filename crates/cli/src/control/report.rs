@@ -215,7 +215,7 @@ fn certificates(sources: &StatusSources) -> Vec<CertificateStatus> {
         valid_until: u64::try_from(of.until).ok(),
         ..CertificateStatus::default()
     });
-    files.chain(issued).collect()
+    issued.chain(files).collect()
 }
 
 fn issued(of: DomainStatus) -> CertificateStatus {

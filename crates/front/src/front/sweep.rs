@@ -81,19 +81,23 @@ pub(super) async fn sweep(shared: Rc<Shared>, connections: Rc<Connections>) {
         assert!(!crate::runtime::mishap::BREAKS.get(), "as a test wants it");
         sweep_once(&shared, &connections);
         sweeps = sweeps.wrapping_add(1);
+        let count = connections.count();
+        let requests = all(&shared).map(|pool| pool.counters.in_flight.get() as usize);
+        let present = count + requests.sum::<usize>();
+        crowd.count(present);
         if sweeps.is_multiple_of(SWEEPS_PER_TICK) {
             for pool in all(&shared) {
                 pool.exchanges.borrow_mut().tick();
             }
+            crowd.look(present, &shared.disk);
         }
-        let count = connections.count();
-        crowd.count(count, &shared.disk);
         let mut keeps = false;
         for pool in all(&shared) {
             keeps |= pool.upstreams.sweep();
         }
         let in_use = || all(&shared).any(|pool| pool.exchanges.borrow().in_use() > 0);
         if count == 0 && !keeps && !in_use() {
+            crowd.look(present, &shared.disk);
             shared.clock.rest(true);
             shared.sweeper.notified().await;
         }

@@ -7,7 +7,7 @@
 use crate::runtime::disk::DiskThreads;
 use std::cell::Cell;
 
-/// Fewer connections than this leave nothing behind that is worth the work.
+/// Fewer connections and requests than this leave nothing behind that is worth the work.
 const CROWD_MIN: usize = 64;
 
 /// Remembers how many there were.
@@ -17,10 +17,14 @@ pub(crate) struct Crowd {
 }
 
 impl Crowd {
-    /// To be told now and then how many connections there are: when half of a crowd has left, a thread gives back what
-    /// they needed.
-    pub(crate) fn count(&self, connections: usize, disk: &DiskThreads) {
-        if self.has_left(connections) {
+    /// To be told often how many connections there are, and requests on them: by HTTP/2 a few connections can have thousands.
+    pub(crate) fn count(&self, all: usize) {
+        self.most.set(self.most.get().max(all));
+    }
+
+    /// To be asked now and then, as looking for what can be given back takes time: when half of a crowd has left, a thread does so.
+    pub(crate) fn look(&self, all: usize, disk: &DiskThreads) {
+        if self.has_left(all) {
             // Nobody waits for it.
             drop(disk.run(|| {
                 give_back();
@@ -29,10 +33,10 @@ impl Crowd {
         }
     }
 
-    fn has_left(&self, connections: usize) -> bool {
-        let most = self.most.get().max(connections);
-        let has_left = most >= CROWD_MIN && connections <= most / 2;
-        self.most.set(if has_left { connections } else { most });
+    fn has_left(&self, all: usize) -> bool {
+        let most = self.most.get().max(all);
+        let has_left = most >= CROWD_MIN && all <= most / 2;
+        self.most.set(if has_left { all } else { most });
         has_left
     }
 }
@@ -52,7 +56,7 @@ mod tests {
     #[test]
     fn a_crowd_that_has_left_is_noticed_once() {
         let crowd = Crowd::default();
-        for (connections, has_left) in [
+        for (all, has_left) in [
             (0, false),
             (63, false),
             (0, false),
@@ -66,7 +70,11 @@ mod tests {
             (0, true),
             (0, false),
         ] {
-            assert_eq!(crowd.has_left(connections), has_left, "{connections}");
+            assert_eq!(crowd.has_left(all), has_left, "{all}");
         }
+        // What came and went between two looks counts, too.
+        crowd.count(100);
+        crowd.count(3);
+        assert_eq!((crowd.has_left(3), crowd.has_left(3)), (true, false));
     }
 }
