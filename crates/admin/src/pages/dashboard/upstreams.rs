@@ -72,7 +72,7 @@ fn troubles(of: &UpstreamTally) -> Markup {
     html! {
         td.number.bad[of.troubles_total() > 0] { (human::count(of.troubles_total())) }
         @if let Some(last) = &of.last_trouble {
-            td { (without_controls(&last.reason)) @if !last.words.is_empty() { ": " (without_controls(&last.words)) } }
+            td.name { (without_controls(&last.reason)) @if !last.words.is_empty() { ": " (without_controls(&last.words)) } }
             td { (moment(last.at)) }
         } @else { td {} td {} }
     }
