@@ -29,7 +29,7 @@ bench: build setup-bench ## servers side by side: CPU per request, latency, memo
 build: setup ## target/release/samovar and samovar-php
 	$(CARGO) build --release --locked -p samovar -p samovar-php
 
-php-engine: setup ## a libphp of the installed PHP that takes less CPU, in target/engine (ENGINE=FOLDER; 10 to 20 minutes)
+php-engine: setup ## a libphp of the installed PHP that takes less CPU, in target/engine (ENGINE=FOLDER; 3 to 20 minutes)
 	scripts/php-engine.sh $(ENGINE)
 
 # The profile of the server that tests run; TESTED=release is what users run.
@@ -39,7 +39,11 @@ BINARY = $(CURDIR)/target/$(TESTED)/samovar
 tested: setup ## the server as `make test` runs it, in half of the time of `make build`
 	$(CARGO) build --profile $(TESTED) --locked -p samovar -p samovar-php
 
-whole chaos chaos-rates visitors interrupted upgrades engine ledger: export SAMOVAR_BIN = $(BINARY)
+# Who tests a server builds it, and tests that one and no other.
+WITH_SERVER = whole php two-versions threads chaos chaos-transports chaos-rates visitors interrupted upgrades engine ledger \
+	collector pebble caddy
+$(WITH_SERVER): tested
+$(WITH_SERVER): export SAMOVAR_BIN = $(BINARY)
 php: export SAMOVAR_BINARY = $(BINARY)
 
 setup: ## install the Debian packages that the build needs
@@ -88,10 +92,10 @@ CHAOS = $(LEAVES_NOTHING) $(TESTS) --test chaos --
 
 # These tests wait more than they compute (three fifths of two cores): half as many again as there are cores run at once.
 whole: export RUST_TEST_THREADS ?= $(shell expr $$(nproc) \* 3 / 2)
-whole: tested ## whole-server tests, beside nginx + php-fpm; none of their processes may be left
+whole: ## whole-server tests, beside nginx + php-fpm; none of their processes may be left
 	$(LEAVES_NOTHING) $(TESTS) $(WHOLE)
 
-php: tested ## tests of the Composer package samovar/runtime
+php: ## tests of the Composer package samovar/runtime
 	cd php && phpunit --colors=never --fail-on-skipped
 
 php84: ## tests of whole servers and of php/ with PHP 8.4, in a Debian 13 below /var/cache/samovar (root, 3 GB)
@@ -100,41 +104,40 @@ php84: ## tests of whole servers and of php/ with PHP 8.4, in a Debian 13 below 
 php84-next: ## the same in Debian's testing, with what comes next: Symfony 7.4, Laravel 13, nginx 1.30
 	scripts/second-root.sh forky 8.4 make setup-test spies whole php
 
-two-versions: tested ## two PHP versions in pools of one server: this machine's, and Debian 13's in a folder (root, 3 GB)
+two-versions: ## two PHP versions in pools of one server: this machine's, and Debian 13's in a folder (root, 3 GB)
 	scripts/two-versions.sh trixie 8.4
 
 threads: export FRONT_THREADS = 3
-threads: export SAMOVAR_BIN = $(BINARY)
-threads: tested ## whole servers whose front has three threads, whatever is tested of them
+threads: ## whole servers whose front has three threads, whatever is tested of them
 	$(LEAVES_NOTHING) $(TESTS) $(addprefix --test ,acme admin compression consoles control edge fastcgi faults fronts http \
 		locations passing pools reload service smuggling telling upgrade)
 
-chaos: tested ## all that can go wrong, mixed, for minutes (CHAOS_SECONDS, CHAOS_SEED, CHAOS_ONLY, CHAOS_MODEL)
+chaos: ## all that can go wrong, mixed, for minutes (CHAOS_SECONDS, CHAOS_SEED, CHAOS_ONLY, CHAOS_MODEL)
 	$(CHAOS) --ignored --test-threads 1 --nocapture all_kinds_mixed
 
-chaos-transports: tested ## the same over FastCGI (nginx in front) and over HTTP/2 and TLS (HAProxy in front)
+chaos-transports: ## the same over FastCGI (nginx in front) and over HTTP/2 and TLS (HAProxy in front)
 	export CHAOS_TRANSPORT=fastcgi; $(CHAOS) --ignored --test-threads 1 --nocapture all_kinds_mixed
 	export CHAOS_TRANSPORT=h2; $(CHAOS) --ignored --test-threads 1 --nocapture all_kinds_mixed
 
-chaos-rates: tested ## good requests' p50 and p99, calm and beside ten crashes a second
+chaos-rates: ## good requests' p50 and p99, calm and beside ten crashes a second
 	$(CHAOS) --ignored --test-threads 1 --nocapture ten_crashes_a_second
 
-visitors: tested ## 100,000 visitors of connections that were opened above a checkpoint (OUTSIDE_REQUESTS, OUTSIDE_SEED)
+visitors: ## 100,000 visitors of connections that were opened above a checkpoint (OUTSIDE_REQUESTS, OUTSIDE_SEED)
 	export OUTSIDE_REQUESTS=$${OUTSIDE_REQUESTS:-100000}; $(LEAVES_NOTHING) $(TESTS) --test isolation -- \
 		--nocapture no_visitor_meets_another
 
-interrupted: tested ## 100,000 requests that end at odd places while tasks wait in the middle of something (TASKS_REQUESTS, TASKS_SEED)
+interrupted: ## 100,000 requests that end at odd places while tasks wait in the middle of something (TASKS_REQUESTS, TASKS_SEED)
 	export TASKS_REQUESTS=$${TASKS_REQUESTS:-100000}; $(LEAVES_NOTHING) $(TESTS) --test parallel -- \
 		--nocapture nothing_stays_of_tasks_however_they_end
 
-upgrades: tested ## a hundred upgrades under load in each execution model
+upgrades: ## a hundred upgrades under load in each execution model
 	$(LEAVES_NOTHING) $(TESTS) --test upgrade -- --ignored --nocapture
 
-engine: tested ## php-src's tests of the engine and the language, all of them, in a PHP that was relinked and as it was built
+engine: ## php-src's tests of the engine and the language, all of them, in a PHP that was relinked and as it was built
 	export RELINK_EVERY=1; $(LEAVES_NOTHING) $(TESTS) --test relink -- \
 		--nocapture what_passes_as_built_passes_relinked
 
-ledger: tested ## the CPU time of 10,000 requests in each execution model is somebody's
+ledger: ## the CPU time of 10,000 requests in each execution model is somebody's
 	$(LEAVES_NOTHING) $(TESTS) --test ledger -- --ignored --nocapture
 
 reads: ## 100,000 reads of stacks that move, and of processes that are forked and killed all the time (SPY_READS)
@@ -146,21 +149,18 @@ spies: ## stacks of another PHP, read from outside: make spies PHP_CONFIG=/opt/p
 	$(CARGO) test --locked -p samovar-spy --test layout --test stacks -- --nocapture
 
 nightly: export TESTED = release
-collector: export SAMOVAR_BIN = $(BINARY)
 collector: export COLLECTOR_BIN = $(CURDIR)/target/collector/collector
-collector: tested ## spans and figures at OpenTelemetry's own collector, built of its Go modules (Go 1.22; some minutes)
+collector: ## spans and figures at OpenTelemetry's own collector, built of its Go modules (Go 1.22; some minutes)
 	scripts/collector.sh $(COLLECTOR_BIN)
 	$(LEAVES_NOTHING) $(TESTS) --test telling -- --ignored a_real_collector
 
-pebble: export SAMOVAR_BIN = $(BINARY)
 pebble: export PEBBLE_BIN = $(CURDIR)/target/pebble/pebble
-pebble: tested ## certificates by Pebble, Let's Encrypt's authority for tests, built of its Go module
+pebble: ## certificates by Pebble, Let's Encrypt's authority for tests, built of its Go module
 	scripts/pebble.sh $(CURDIR)/target/pebble
 	$(LEAVES_NOTHING) $(TESTS) --test acme -- --ignored pebble nonces
 
-caddy: export SAMOVAR_BIN = $(BINARY)
 caddy: export CADDY_BIN = $(CURDIR)/target/caddy/caddy
-caddy: tested ## Caddy in front, by FastCGI and by HTTP, built of its Go module (Go 1.26; some minutes)
+caddy: ## Caddy in front, by FastCGI and by HTTP, built of its Go module (Go 1.26; some minutes)
 	scripts/caddy.sh $(CURDIR)/target/caddy
 	$(LEAVES_NOTHING) $(TESTS) --test fastcgi --test edge -- --ignored caddy
 

@@ -2,13 +2,16 @@
 """Does a pool feel what another one does wrong? A shop under a steady load, beside one that misbehaves in each way.
 
   bench/scenarios/neighbours.py [--kinds crash,loop,…] [--rounds 5] [--seconds 4] [--rate 200] [--nice 19] [--idle]
+  bench/scenarios/neighbours.py --fpm      the same two sites by nginx and php-fpm, each with a pool of its own
 
 One server with two pools of two workers. The shop's page takes half a millisecond of PHP, below a checkpoint, and is
 asked for at a constant rate: latency counts from when a request was due, so that nothing can hide. Each round of a kind
 is two measurements, the shop beside a calm neighbour and beside a bad one, in alternating order; the table has the
 ratios of such pairs. What asks the bad pool is as nice as the pool is, or takes as it does only what nobody else wants
 (`--idle`). `burn` is what the machine itself does: programs that are not the server's take all the CPU time that is
-left, likewise. What a kind costs beyond that is the server's own interference.
+left, likewise. What a kind costs beyond that is the server's own interference, or the kernel's, which cannot always
+be interrupted: `--fpm` shows what the same mischief does beside php-fpm, whose deadlines are full seconds, whose bad
+pool has PHP's own memory_limit for want of a ceiling, and which cannot be idle.
 """
 
 import argparse
@@ -33,10 +36,11 @@ LOADS = (BINARY.with_name("samovar-load"), ROOT / "target/release/samovar-load")
 START_SECONDS_MAX = 60
 SETTLE_SECONDS = 0.5  # From the start of the mischief to the start of the measurement.
 CONNECTIONS = 16
-PAGE = "<?php Samovar\\checkpoint(); for ($i = 0, $x = 0; $i < 60000; $i++) { $x += $i & 7; } echo $x;"
-BAD = """<?php
+CHECKPOINT = "if (function_exists('Samovar\\checkpoint')) { Samovar\\checkpoint(); }"
+PAGE = f"<?php {CHECKPOINT} for ($i = 0, $x = 0; $i < 60000; $i++) {{ $x += $i & 7; }} echo $x;"
+BAD = f"<?php {CHECKPOINT}" + """
 switch ($_GET['do'] ?? '') {
-    case 'crash': posix_kill(getmypid(), SIGSEGV); break;
+    case 'crash': posix_kill(getmypid(), 11); break;
     case 'loop': while (true); break;
     case 'eat': $all = []; while (true) { $all[] = str_repeat('x', 1 << 20); } break;
     case 'stuck': flock(fopen(__DIR__ . '/lock', 'c'), LOCK_EX); break;
@@ -75,6 +79,49 @@ answer = "500ms"
 grace = "200ms"
 boot = "5s"
 """
+# php-fpm and nginx, as near to that as they come.
+FPM = """[global]
+daemonize = no
+[{name}]
+listen = {folder}/{name}.sock
+listen.backlog = {backlog}
+pm = static
+pm.max_children = 2
+process.priority = {nice}
+rlimit_core = 0
+request_terminate_timeout = {timeout}
+catch_workers_output = yes
+php_admin_value[memory_limit] = {memory}
+php_admin_value[post_max_size] = 64M
+php_admin_flag[log_errors] = on
+"""
+NGINX = """{user}daemon off;
+worker_processes 1;
+pid {folder}/nginx.pid;
+events {{ worker_connections 2048; }}
+http {{
+    access_log off;
+    client_max_body_size 64m;
+    client_body_temp_path {folder}/nginx; proxy_temp_path {folder}/nginx; fastcgi_temp_path {folder}/nginx;
+    uwsgi_temp_path {folder}/nginx; scgi_temp_path {folder}/nginx;
+    server {{
+        listen 127.0.0.1:{port} backlog=1024;
+        location / {{
+            include /etc/nginx/fastcgi_params;
+            fastcgi_param SCRIPT_FILENAME {folder}/shop/index.php;
+            fastcgi_pass unix:{folder}/shop.sock;
+        }}
+        location /bad/ {{
+            include /etc/nginx/fastcgi_params;
+            fastcgi_param SCRIPT_FILENAME {folder}/bad/index.php;
+            fastcgi_pass unix:{folder}/bad.sock;
+        }}
+    }}
+}}
+"""
+# What its log says where Samovar counts.
+FPM_LOG = {"worker_restarts_total": ("exited on signal", "Allowed memory size"),
+           "timeouts_total": ("execution timed out",)}
 
 
 # ---- what it does wrong ---------------------------------------------------------------------------
@@ -144,7 +191,7 @@ def stopped(lab, over):
 
 
 def dying_boot(lab, over):
-    """New code that dies while it boots, deployed again and again."""
+    """New code that dies while it boots, deployed again and again; the old one is booted, and serves on."""
     (lab.bad / "index.php").write_text("<?php posix_kill(getmypid(), SIGKILL);", encoding="utf-8")
     told = lab.run("reload", "--pool", "bad")
     lab.good += told.returncode != 0
@@ -233,6 +280,63 @@ class Lab:
         self.server.wait()
 
 
+class FpmLab:
+    """nginx and php-fpm in the server's place: the same two sites, each with a pool of two children."""
+
+    # A stopped child is never killed by php-fpm, there is no boot that could fail, and no pcntl_fork().
+    WITHOUT = ("stopped", "boot", "fork")
+
+    def __init__(self, folder, asked, stack):
+        self.folder, self.bad, self.good = folder, folder / "bad", 0
+        self.nice, self.idle = asked.nice, asked.idle
+        for site, text in (("shop", PAGE), ("bad", BAD)):
+            (folder / site).mkdir()
+            (folder / site / "index.php").write_text(text, encoding="utf-8")
+        (folder / "nginx").mkdir()
+        log = stack.enter_context(open(folder / "log", "w", encoding="utf-8"))
+        # A master each, so that one site's crashes are not the other's work.
+        for name, own in (("shop", {"nice": 0, "timeout": 0, "memory": "128M", "backlog": 1024}),
+                          ("bad", {"nice": self.nice, "timeout": "1s", "memory": "256M", "backlog": 32})):
+            text = FPM.format(folder=folder, name=name, **own)
+            (folder / f"{name}.conf").write_text(text, encoding="utf-8")
+            self.start(stack, log, "php-fpm8.2", "-R", "-F", "-O", "-y", folder / f"{name}.conf")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self.address = f"127.0.0.1:{port}"
+        user = "user root;\n" if os.getuid() == 0 else ""
+        text = NGINX.format(folder=folder, port=port, user=user)
+        (folder / "nginx.conf").write_text(text, encoding="utf-8")
+        self.start(stack, log, "nginx", "-p", folder, "-c", folder / "nginx.conf", "-e", "stderr")
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while not self.serves():
+            if time.monotonic() > deadline:
+                sys.exit(f"php-fpm does not start:\n{(folder / 'log').read_text()}")
+            time.sleep(0.05)
+
+    @staticmethod
+    def start(stack, log, *command):
+        program = subprocess.Popen(command, stdout=log, stderr=log)
+        stack.callback(program.wait)
+        stack.callback(program.terminate)
+
+    def serves(self):
+        with contextlib.suppress(OSError), contextlib.closing(http.client.HTTPConnection(self.address)) as connection:
+            connection.request("GET", "/")
+            return connection.getresponse().read().isdigit()
+        return False
+
+    def counters(self):
+        """Of the bad pool; who was refused is counted by nginx's own log."""
+        lines = (self.folder / "log").read_text().splitlines()
+        of_bad = [line for line in lines if "[pool bad]" in line]
+        found = {name: sum(words in line for line in of_bad for words in ways) for name, ways in FPM_LOG.items()}
+        refused = sum("connect() to unix:" in line for line in lines)
+        return found | {"rejected_total": refused, "good": self.good}
+
+    def mend(self):
+        """It has nothing that would last."""
+
+
 def load():
     """The client; the release build's, if the server's has none beside it."""
     found = next((path for path in LOADS if path.exists()), None)
@@ -308,15 +412,20 @@ def main():
     add("--rate", type=int, default=200, help="the shop's requests a second: %(default)s")
     add("--nice", type=int, default=19, help="`limits.nice` of the bad pool: %(default)s")
     add("--idle", action="store_true", help='the bad pool has `limits.scheduling = "idle"`')
+    add("--fpm", action="store_true", help="nginx and php-fpm in Samovar's place")
     asked = parser.parse_args()
+    if asked.fpm and asked.idle:
+        parser.error("php-fpm's pools cannot be idle")
     kinds = asked.kinds.split(",")
     if unknown := set(kinds) - set(KINDS):
         parser.error(f"there is no kind {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")
+    if asked.fpm:
+        kinds = [kind for kind in kinds if kind not in FpmLab.WITHOUT]
     print("| the neighbour | the shop's p50 beside it (by a calm one's) | p99 | p99.9 | no good answer (calm) |")
     print("|---|---:|---:|---:|---:|")
     for kind in kinds:
         with tempfile.TemporaryDirectory(prefix="samovar-neighbours-") as folder, contextlib.ExitStack() as stack:
-            lab = Lab(pathlib.Path(folder), asked, stack)
+            lab = (FpmLab if asked.fpm else Lab)(pathlib.Path(folder), asked, stack)
             shop(lab, argparse.Namespace(rate=asked.rate, seconds=1))
             pairs = [pair(lab, kind, asked, number % 2 == 0) for number in range(asked.rounds)]
             print(row(kind, pairs), flush=True)

@@ -26,6 +26,8 @@ macro_rules! php_options {
 include!("src/php_options.in.rs");
 
 const CSRC: &str = "csrc";
+/// Links from `php-config` to what it is, as many as Linux follows.
+const LINKS_MAX: usize = 40;
 const LIBRARY: &str = "samovar_boundary";
 /// What the names of our own functions and variables begin with; `zif_` is PHP's prefix for those that PHP code calls.
 const OWN_PREFIXES: [&str; 2] = ["samovar_", "zif_"];
@@ -37,6 +39,7 @@ fn main() {
         println!("cargo:rerun-if-changed={read}");
     }
     let config = std::env::var("PHP_CONFIG").unwrap_or_else(|_| "php-config".into());
+    watch(&config);
     let mut build = cc::Build::new();
     build.files(sources(Path::new(CSRC))).include(CSRC);
     let out = std::env::var("OUT_DIR").expect("cargo sets it");
@@ -133,6 +136,27 @@ fn interposed(folder: &str) -> Vec<String> {
         })
         .map(str::to_owned)
         .collect()
+}
+
+/// Has this run again when another PHP is installed, or `php-config` leads to another one. Files of a package are as old as the
+/// package, also where it has just come: the folders that they were put into are not.
+fn watch(config: &str) {
+    let headers = ask(config, "--include-dir");
+    // Of one that is not there it would be said each time.
+    let folders = ["main", "Zend", "TSRM", "ext"].map(|name| Path::new(&headers).join(name));
+    for folder in folders.iter().filter(|folder| folder.is_dir()) {
+        println!("cargo:rerun-if-changed={}", folder.display());
+    }
+    let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .map(|folder| folder.join(config))
+        .find(|path| path.is_file());
+    let mut next = found;
+    for _ in 0..LINKS_MAX {
+        let Some(path) = next else { break };
+        println!("cargo:rerun-if-changed={}", path.display());
+        let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
+        next = std::fs::read_link(&path).ok().map(|to| folder.join(to));
+    }
 }
 
 fn ask(config: &str, what: &str) -> String {

@@ -1,16 +1,11 @@
 //! The command line from outside: where settings come from, what is said about wrong ones, status,
 //! stop.
 
-use samovar_testkit::{Server, Start, WATCHDOG, eventually, family, workspace};
+use samovar_testkit::{Server, Start, WATCHDOG, binary, eventually, family, workspace};
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
-
-fn binary() -> PathBuf {
-    std::env::var_os("SAMOVAR_BIN")
-        .map_or_else(|| workspace().join("target/release/samovar"), PathBuf::from)
-}
 
 /// Runs `samovar` to its end, in `folder`, without the tester's environment.
 fn samovar(folder: &Path, args: &[&str]) -> Output {

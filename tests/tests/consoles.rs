@@ -197,9 +197,7 @@ fn a_second_signal_waits_for_nobody() {
 fn people_see_them_in_the_status() {
     let server = with("consume", "name = 'mail'\ncount = 2").start();
     eventually("two consoles", || (running(&server).len() == 2).then_some(()));
-    let program = std::env::var_os("SAMOVAR_BIN")
-        .map_or_else(|| workspace().join("target/release/samovar"), Into::into);
-    let output = std::process::Command::new(program)
+    let output = std::process::Command::new(samovar_testkit::binary())
         .args(["status", "--control"])
         .arg(server.control())
         .output()

@@ -126,11 +126,7 @@ fn who_cannot_reach_the_server_is_told_why() {
     let server = server();
     let folder = server.folder();
     let ask = |socket: &std::path::Path, uid: u32| {
-        let binary = std::env::var_os("SAMOVAR_BIN").map_or_else(
-            || samovar_testkit::workspace().join("target/release/samovar"),
-            std::path::PathBuf::from,
-        );
-        let mut command = Command::new(binary);
+        let mut command = Command::new(samovar_testkit::binary());
         command.args(["status", "--control"]).arg(socket).current_dir("/");
         if uid != 0 {
             command.uid(uid).gid(uid);

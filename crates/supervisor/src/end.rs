@@ -34,9 +34,13 @@ impl std::fmt::Display for Failed {
             Failed::Io(error) => write!(to, "{error}"),
             Failed::Template { status } => write!(
                 to,
-                "the PHP process {} before it was ready\nhint: its messages are in the server's log; \
-                 check php.ini, --php and the extensions",
-                describe(*status)
+                "the PHP process {} before it was ready\nhint: its messages are in the server's log; {}",
+                describe(*status),
+                if is_unlinked(*status) {
+                    "it could not be linked with the libraries that are installed: build it for this PHP (`make build`)"
+                } else {
+                    "check php.ini, --php and the extensions"
+                }
             ),
             Failed::Finding(f) => write!(
                 to,
@@ -58,6 +62,11 @@ impl From<io::Error> for Failed {
     }
 }
 
+/// The dynamic linker ends a program with 127 where a library or one of its functions is missing (ld.so(8), glibc's `elf/dl-error.c`).
+fn is_unlinked(status: i32) -> bool {
+    libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 127
+}
+
 /// A wait status in words.
 pub(crate) fn describe(status: i32) -> String {
     if libc::WIFSIGNALED(status) {
@@ -72,5 +81,20 @@ pub(crate) fn describe(status: i32) -> String {
         format!("was killed by signal {signal}{name}")
     } else {
         format!("exited with status {}", libc::WEXITSTATUS(status))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_of_another_php_is_to_be_built_anew() {
+        for (code, hint) in [(127, "`make build`"), (1, "check php.ini")] {
+            let said = Failed::Template { status: code << 8 }.to_string();
+            assert!(said.contains(&format!("status {code}")) && said.contains(hint), "{said}");
+        }
+        let killed = Failed::Template { status: 127 }.to_string();
+        assert!(!killed.contains("make build"), "that is a signal's number: {killed}");
     }
 }

@@ -492,7 +492,7 @@ impl Generation {
         }
         let Some(template) = &self.template else { return };
         let (starts, waits) = (self.workers.has_starting_template(), self.workers.has_template());
-        match self.watch.look_at_template(starts, waits, template.is_closed()) {
+        match self.watch.look_at_template(template.pid, starts, waits, template.is_closed()) {
             // Without room for one more it has enough to answer.
             Some(Verdict::Ask) => {
                 let _ = template.ping(self.watch.idle_looks(), self.watch.boot_looks());

@@ -133,6 +133,12 @@ pub fn memory_kb(pid: i32) -> Option<u64> {
     line_of(pid, "VmRSS")?.split(' ').next()?.parse().ok()
 }
 
+/// Its resident memory for people: what is its own, shared, of files.
+pub fn memory_told(pid: i32) -> String {
+    let part = |key| format!("{key} {}", line_of(pid, key).unwrap_or_default());
+    ["VmRSS", "RssAnon", "RssShmem", "RssFile"].map(part).join(", ")
+}
+
 /// Resident memory that no file has and nobody shares, in bytes.
 pub fn own_memory_bytes(pid: i32) -> Option<u64> {
     let kilobytes: u64 = line_of(pid, "RssAnon")?.split(' ').next()?.parse().ok()?;

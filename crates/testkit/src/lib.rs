@@ -8,6 +8,7 @@
 #![allow(clippy::missing_panics_doc, clippy::expect_used)]
 
 mod authority;
+mod binary;
 mod certificate;
 pub mod collector;
 mod confine;
@@ -43,6 +44,7 @@ mod wait;
 pub mod walk;
 
 pub use authority::{Authority, Mood};
+pub use binary::binary;
 pub use certificate::Certificate;
 pub use confine::{Cgroup, Disk, may_mount};
 pub use deaf::Deaf;
@@ -59,7 +61,7 @@ pub use pprof::go_tool_pprof;
 pub use process::{end, has_ended, is_root, kill, processes_naming};
 pub use redis::Redis;
 pub use secure::{SecureClient, SecureStream};
-pub use server::{Server, Start, binary, front_threads, ini};
+pub use server::{Server, Start, front_threads, ini};
 pub use ssh::Ssh;
 pub use tap::{Reader, Tap};
 pub use wait::{WATCHDOG, eventually};

@@ -8,7 +8,7 @@ use crate::http::{Client, Response};
 use crate::process::{Process, kill};
 use crate::tap::Tap;
 use crate::wait::eventually;
-use crate::{family, workspace};
+use crate::{binary, family};
 use heir::Heir;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -55,12 +55,6 @@ pub struct Server {
     log: Option<(Disk, String)>,
     address: SocketAddr,
     folder: TempDir,
-}
-
-/// The binary under test: `SAMOVAR_BIN`, or the workspace's release build.
-pub fn binary() -> PathBuf {
-    std::env::var_os("SAMOVAR_BIN")
-        .map_or_else(|| workspace().join("target/release/samovar"), PathBuf::from)
 }
 
 /// Threads of the front that servers have unless a test says otherwise: `FRONT_THREADS`, which `make threads` sets, or one.

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -101,6 +101,26 @@ pub(crate) struct Stage {
     memory_kb: u64,
     descriptors: usize,
     findings: Mutex<Vec<String>>,
+    /// What is stopped by a disturbance that goes on: another one must not continue it.
+    stopped: Mutex<Vec<i32>>,
+}
+
+/// A process that nobody else stops or continues until the end of this.
+pub(crate) struct Halt<'a> {
+    stage: &'a Stage,
+    pid: i32,
+}
+
+impl Halt<'_> {
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid
+    }
+}
+
+impl Drop for Halt<'_> {
+    fn drop(&mut self) {
+        self.stage.stopped_now().retain(|pid| *pid != self.pid);
+    }
 }
 
 impl Stage {
@@ -163,6 +183,7 @@ impl Stage {
             memory_kb: 0,
             descriptors: 0,
             findings: Mutex::default(),
+            stopped: Mutex::default(),
         };
         stage.progress(WARM, "before anything was disturbed");
         stage.memory_kb = family::memory_kb(stage.server.pid()).unwrap_or(0);
@@ -190,6 +211,20 @@ impl Stage {
 
     pub(crate) fn has_found(&self) -> bool {
         !self.findings.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    fn stopped_now(&self) -> MutexGuard<'_, Vec<i32>> {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To be asked before a process is stopped; none if somebody else does that at the time.
+    pub(crate) fn stops(&self, pid: i32) -> Option<Halt<'_>> {
+        let mut stopped = self.stopped_now();
+        if stopped.contains(&pid) {
+            return None;
+        }
+        stopped.push(pid);
+        Some(Halt { stage: self, pid })
     }
 
     /// Short when something was found already: a broken server need not be waited for again and again.
@@ -377,7 +412,7 @@ impl Stage {
             family::memory_kb(pid).is_none_or(|now| now <= memory + GROWTH_KB_MAX)
         });
         if !is_near {
-            self.did(&format!("the memory now: {:?} KB", family::memory_kb(pid)));
+            self.did(&format!("the memory now: {}", family::memory_told(pid)));
         }
         self.wait_for(&format!("descriptors near the {descriptors} of the start"), || {
             family::descriptors(pid) <= descriptors + DESCRIPTORS_MORE_MAX

@@ -19,16 +19,18 @@ const NOTICED: Duration = Duration::from_secs(40);
 pub(crate) fn stop_workers(stage: &Stage, order: &mut Order) {
     let pids = stage.workers();
     let (first, count) = (order.next(64), 1 + order.next(2));
-    let stopped: Vec<_> = pids.iter().cycle().skip(first).take(count.min(pids.len())).collect();
-    for pid in &stopped {
-        stage.did(&format!("SIGSTOP to worker {pid}"));
-        kill(**pid, SIGSTOP);
+    let chosen = pids.iter().cycle().skip(first).take(count.min(pids.len()));
+    let stopped: Vec<_> = chosen.filter_map(|pid| stage.stops(*pid)).collect();
+    for halt in &stopped {
+        stage.did(&format!("SIGSTOP to worker {}", halt.pid()));
+        kill(halt.pid(), SIGSTOP);
     }
     // How long they stand still.
     std::thread::sleep(Duration::from_millis(200 + order.next(1200) as u64));
-    for pid in &stopped {
-        kill(**pid, SIGCONT);
+    for halt in &stopped {
+        kill(halt.pid(), SIGCONT);
     }
+    drop(stopped);
     stage.progress(MEANWHILE, "after workers stood still for a second");
 }
 
@@ -36,6 +38,7 @@ pub(crate) fn stop_workers(stage: &Stage, order: &mut Order) {
 pub(crate) fn stop_template(stage: &Stage, order: &mut Order) {
     let pids = [stage.templates(), stage.images()].concat();
     let Some(pid) = pids.get(order.next(64) % pids.len().max(1)).copied() else { return };
+    let Some(_halt) = stage.stops(pid) else { return };
     stage.did(&format!("SIGSTOP to template or image process {pid}"));
     kill(pid, SIGSTOP);
     if let Some(worker) = stage.workers().first() {
@@ -61,6 +64,7 @@ pub(crate) fn image_for_good(stage: &Stage, order: &mut Order) {
 /// What is stopped and never continued is noticed and replaced.
 fn for_good(stage: &Stage, order: &mut Order, kind: &str, pids: &[i32]) {
     let Some(pid) = pids.get(order.next(64) % pids.len().max(1)).copied() else { return };
+    let Some(_halt) = stage.stops(pid) else { return };
     stage.did(&format!("SIGSTOP to {kind} {pid}, for good"));
     kill(pid, SIGSTOP);
     stage.progress(MEANWHILE, &format!("while a {kind} is stopped"));

@@ -1,7 +1,7 @@
 //! Where a page is followed: a root of its own with a home, a `PATH`, and free ports.
 
 use samovar_testkit::copy::copy_of;
-use samovar_testkit::{family, workspace};
+use samovar_testkit::family;
 use std::ffi::OsString;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -38,7 +38,7 @@ impl Place {
             std::fs::create_dir_all(place.path(folder)).expect("our own folder");
         }
         for folder in ["/bin/", "/usr/local/bin/"] {
-            place.link(&format!("{folder}samovar"), &binary());
+            place.link(&format!("{folder}samovar"), &samovar_testkit::binary());
         }
         // As curl behaves before somebody's eyes: no meter.
         std::fs::write(place.path("/home/.curlrc"), "silent\nshow-error\n").expect("our own file");
@@ -112,12 +112,6 @@ impl Place {
     pub(crate) fn link(&self, path: &str, to: &Path) {
         symlink(to, self.path(path)).expect("a link in our own folder");
     }
-}
-
-/// The binary under test, as the testkit finds it.
-pub(crate) fn binary() -> PathBuf {
-    let built = || workspace().join("target/release/samovar");
-    std::env::var_os("SAMOVAR_BIN").map_or_else(built, PathBuf::from)
 }
 
 /// Ports that nobody listened on a moment ago.

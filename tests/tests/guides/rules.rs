@@ -13,7 +13,6 @@
 
 use crate::background::Background;
 use crate::composer;
-use crate::place;
 use crate::walk::{Outcome, Walk};
 use samovar_testkit::{php, workspace};
 use std::fmt::Write as _;
@@ -60,7 +59,7 @@ fn checkout(walk: &mut Walk, _: &str) -> Result<Outcome, String> {
     let built = walk.place.path(to).join("target/release");
     std::fs::create_dir_all(&built).map_err(|e| format!("`{}`: {e}", built.display()))?;
     walk.place.install(&workspace().join("examples/hello"), &format!("{to}/examples/hello"));
-    walk.place.link(&format!("{to}/target/release/samovar"), &place::binary());
+    walk.place.link(&format!("{to}/target/release/samovar"), &samovar_testkit::binary());
     walk.folder = walk.place.path(to);
     Ok(Outcome::good(""))
 }

@@ -192,3 +192,62 @@ fn a_link_that_moves_is_followed() {
     }
     assert_eq!(image(&server)["refork_total"], 0);
 }
+
+/// Two strings that grow in turns, and one of which is cut now and then: they are in each other's way.
+const IN_TURNS: &str = "
+    for ($a = $b = '', $i = 0; $i < 2500; $i++) {
+        $a .= str_repeat(chr(65 + $i % 26), 4096); $b .= str_repeat(chr(97 + $i % 26), 8192);
+        if ($i % 700 === 699) { $a = substr($a, 0, 3000000); }
+    }
+    echo strlen($a), ' ', md5($a), ' ', strlen($b), ' ', md5($b);";
+
+/// A string that is larger than a chunk of the heap (2 MiB) grows where it lies. Growth in small steps had it copied in each of them
+/// (20 MB of `php://input` took 0.55 s, and 0.02 as a script).
+#[test]
+fn what_is_large_grows_where_it_lies() {
+    let server = script(&format!(
+        "Samovar\\checkpoint();
+         function cpu() {{ $u = getrusage(); return $u['ru_utime.tv_sec'] * 1e6 + $u['ru_utime.tv_usec']; }}
+         function grow($megabytes) {{
+             $step = str_repeat('0123456789abcdef', 256); $before = cpu();
+             for ($s = '', $i = 0; $i < $megabytes * 256; $i++) {{ $s .= $step; }}
+             return [cpu() - $before, $s];
+         }}
+         if (isset($_GET['turns'])) {{ {IN_TURNS} }} else {{ echo grow(8)[0], ' ', grow(64)[0]; }}"
+    ))
+    .args(["--php", "memory_limit=-1"])
+    .start();
+    let peer = script(IN_TURNS).args(["--php", "memory_limit=-1"]).start();
+    assert_eq!(thrice(&server, "/?turns"), peer.get("/").text());
+    peer.stop();
+    // Eight times as much: eight times the work, or 64 times. The least of some, as others compute, too.
+    let (mut small, mut large) = (f64::MAX, f64::MAX);
+    for _ in 0..7 {
+        let text = server.get("/").text();
+        let times: Vec<f64> = text.split(' ').map(|part| part.parse().expect("µs")).collect();
+        (small, large) = (small.min(times[0]), large.min(times[1]));
+    }
+    assert!(large < 24.0 * small.max(500.0), "{large} µs for 64 MB, {small} for 8");
+    server.stop();
+}
+
+/// Where there cannot be so much PHP ends its process with "Out of memory", as without a checkpoint. Counted in 32 bits of chunks it was
+/// taken for little, and the page wrote beyond it.
+#[test]
+fn what_cannot_grow_so_far_ends_as_without_a_checkpoint() {
+    let server = script(
+        "Samovar\\checkpoint();
+         $a = new SplFixedArray(300000);
+         $a[299999] = 7;
+         if (isset($_GET['far'])) { $a->setSize((1 << 49) + 393216); }
+         echo $a[299999];",
+    )
+    .args(["--php", "memory_limit=-1"])
+    .start();
+    assert_eq!(server.get("/?far").status, 502);
+    assert_eq!(server.get("/").text(), "7");
+    let log = server.log();
+    assert!(log.contains("Out of memory") && log.contains("worker exited with status 1"), "{log}");
+    assert!(!log.contains("killed by signal"), "{log}");
+    server.stop();
+}

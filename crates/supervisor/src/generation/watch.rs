@@ -50,6 +50,8 @@ pub(crate) struct Watch {
     leave_looks: u32,
     looked: Instant,
     workers: HashMap<i32, (Seen, u32)>,
+    /// The template that the following is about: one that comes after it begins anew, however soon it comes.
+    template: i32,
     /// Looks since the template has answered.
     unanswered: u32,
     starting: u32,
@@ -81,6 +83,7 @@ impl Watch {
             leave_looks: looks(LEAVE_LIMIT),
             looked: now,
             workers: HashMap::new(),
+            template: 0,
             unanswered: 0,
             starting: 0,
             leaving: 0,
@@ -138,17 +141,20 @@ impl Watch {
         }
     }
 
-    /// One look at the template. `starts`: it starts PHP; `waits`: it has nothing to do but to wait for orders; `leaves`:
-    /// it was told to leave.
+    /// One look at the template, a process. `starts`: it starts PHP; `waits`: it has nothing to do but to wait for orders;
+    /// `leaves`: it was told to leave.
     pub(crate) fn look_at_template(
         &mut self,
+        pid: i32,
         starts: bool,
         waits: bool,
         leaves: bool,
     ) -> Option<Verdict> {
+        if self.template != pid {
+            (self.template, self.unanswered, self.starting, self.leaving) = (pid, 0, 0, 0);
+        }
         self.starting = if starts { self.starting + 1 } else { 0 };
         if self.start_looks > 0 && self.starting > self.start_looks {
-            self.starting = 0;
             return Some(Verdict::Kill);
         }
         self.leaving = if leaves { self.leaving + 1 } else { 0 };
@@ -224,23 +230,42 @@ mod tests {
     fn a_template_is_asked_while_it_waits_and_killed_when_it_does_not_answer() {
         let mut watch = watch(10, 60);
         for _ in 0..20 {
-            assert_eq!(watch.look_at_template(true, false, false), None, "it starts");
-            assert_eq!(watch.look_at_template(false, true, false), Some(Verdict::Ask));
+            assert_eq!(watch.look_at_template(7, true, false, false), None, "it starts");
+            assert_eq!(watch.look_at_template(7, false, true, false), Some(Verdict::Ask));
             watch.template_answered();
         }
         for _ in 0..5 {
-            assert_eq!(watch.look_at_template(false, true, false), Some(Verdict::Ask));
+            assert_eq!(watch.look_at_template(7, false, true, false), Some(Verdict::Ask));
         }
-        assert_eq!(watch.look_at_template(false, true, false), Some(Verdict::Kill));
+        assert_eq!(watch.look_at_template(7, false, true, false), Some(Verdict::Kill));
     }
 
     /// One that was stopped before it had started PHP was waited for in vain, and with it all workers.
     #[test]
     fn a_template_that_never_starts_is_killed_and_so_is_its_successor() {
         let mut watch = watch(10, 60);
-        for _ in 0..2 {
-            let looks = (1..100).find(|_| watch.look_at_template(true, false, false).is_some());
+        for pid in 7..9 {
+            let looks =
+                (1..100).find(|_| watch.look_at_template(pid, true, false, false).is_some());
             assert_eq!(looks, Some(16));
+        }
+    }
+
+    /// It is there before anybody looks again, and was killed for what its predecessor had not answered.
+    #[test]
+    fn a_successor_that_comes_at_once_is_asked_as_often() {
+        let mut watch = watch(10, 60);
+        for pid in 7..20 {
+            let looks = |watch: &mut Watch| {
+                (1..100).find(|_| {
+                    watch.look_at_template(pid, false, true, false) == Some(Verdict::Kill)
+                })
+            };
+            assert_eq!(looks(&mut watch), Some(6));
+        }
+        for pid in 20..100 {
+            let seen = watch.look_at_template(pid, true, false, false);
+            assert_eq!(seen, None, "each of them has just begun to start");
         }
     }
 
@@ -248,7 +273,7 @@ mod tests {
     fn a_template_that_does_not_leave_is_killed() {
         for idle in [0, 10] {
             let mut watch = watch(idle, 60);
-            let looks = (1..100).find(|_| watch.look_at_template(false, true, true).is_some());
+            let looks = (1..100).find(|_| watch.look_at_template(7, false, true, true).is_some());
             assert_eq!(looks, Some(if idle == 0 { 11 } else { 6 }));
         }
     }

@@ -1,6 +1,7 @@
 //! A server that another one has taken over from: the second is nobody's child here, and is ended all the same.
 
-use super::{Server, binary};
+use super::Server;
+use crate::binary;
 use crate::process::{has_ended, kill};
 use crate::wait::{WATCHDOG, eventually};
 use std::process::Command;

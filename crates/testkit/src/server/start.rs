@@ -1,7 +1,8 @@
 //! How a server is to be started, and its start.
 
 use super::heir::Heir;
-use super::{Server, ask_status, binary, front_threads, ini, logged};
+use super::{Server, ask_status, front_threads, ini, logged};
+use crate::binary;
 use crate::confine::{Cgroup, Confinement, Disk};
 use crate::process::{Process, is_root};
 use crate::wait::eventually;

@@ -113,7 +113,11 @@ void *mremap(void *at, size_t len, size_t new_len, int flags, ...) {
     va_end(more);
     persistent_state *s = samovar_persistent;
     if (s) {
-        if (samovar_image_has(at, len)) {
+        const bool is_arena = samovar_arena_has(&s->arena, at);
+        if (is_arena && flags == 0 && samovar_arena_resize(&s->arena, at, len, new_len)) {
+            return at;
+        }
+        if (is_arena || samovar_image_has(at, len)) {
             errno = ENOMEM; /* The caller copies. */
             return MAP_FAILED;
         }

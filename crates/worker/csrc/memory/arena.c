@@ -150,6 +150,17 @@ bool samovar_arena_give_back(arena_state *a, char *at, size_t len) {
     return true;
 }
 
+bool samovar_arena_has(const arena_state *a, const char *at) {
+    return a->at && at >= a->at && at < a->at + (size_t)ARENA_UNITS * SAMOVAR_CHUNK_BYTES;
+}
+
+/* All of the place is mapped: to the kernel a block in it has no room to grow, and what it lets go
+ * of would be a hole. */
+bool samovar_arena_resize(arena_state *a, char *at, size_t len, size_t new_len) {
+    return new_len > len ? samovar_arena_take(a, at + len, new_len - len) != NULL
+                         : samovar_arena_give_back(a, at + new_len, len - new_len);
+}
+
 /* ---- what is kept -------------------------------------------------------------------------- */
 
 /* Without it (no address space left) the heap's mappings are like all others. */

@@ -34,6 +34,9 @@ void samovar_arena_start(arena_state *a);
 void *samovar_arena_take(arena_state *a, char *at, size_t len);
 /* False: [at, at + len) is no part of it. */
 bool samovar_arena_give_back(arena_state *a, char *at, size_t len);
+bool samovar_arena_has(const arena_state *a, const char *at);
+/* Makes a block of it, [at, at + len), longer or shorter where it lies. False: there is no room. */
+bool samovar_arena_resize(arena_state *a, char *at, size_t len, size_t new_len);
 /* False: the kernel has kept what was to be given back to it. */
 bool samovar_arena_restore(arena_state *a);
 /* While a worker waits: after a second it keeps less. */
