@@ -15,8 +15,9 @@ use samovar_insight::Insight;
 use std::convert::Infallible;
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{LocalSet, spawn_local};
@@ -27,6 +28,10 @@ const CONNECTIONS_MAX: usize = 64;
 const HEAD_LIMIT: Duration = Duration::from_secs(10);
 /// How long an answer may take to be read.
 const ANSWER_LIMIT: Duration = Duration::from_mins(1);
+/// How long those may take who have come before another server answers in this one's place: a page that is live begins again there.
+const LEAVE_LIMIT: Duration = Duration::from_secs(2);
+/// How often somebody who waits for the end of the listeners looks whether it has come.
+const LOOK: Duration = Duration::from_millis(1);
 /// How long to wait after an error of accept, so that no loop of them takes the core.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -39,6 +44,8 @@ pub struct AdminError(#[from] std::io::Error);
 #[derive(Debug)]
 pub struct Admin {
     phase: watch::Sender<Phase>,
+    /// Its listeners are closed.
+    is_closed: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -48,6 +55,8 @@ enum Phase {
     /// Another server answers on its sockets.
     Held,
     Serving,
+    /// Another one does so again. Those are answered yet who have come before.
+    Left,
     Ended,
 }
 
@@ -73,6 +82,8 @@ impl Admin {
     ) -> Result<Admin, AdminError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (phase, changes) = watch::channel(Phase::Held);
+        let is_closed = Arc::new(AtomicBool::new(false));
+        let closed = Arc::clone(&is_closed);
         for listener in &listeners {
             listener.set_nonblocking(true)?;
         }
@@ -85,8 +96,8 @@ impl Admin {
         });
         let thread = std::thread::Builder::new()
             .name("admin".to_owned())
-            .spawn(move || runtime.block_on(serve_until(changes, listeners, service)))?;
-        Ok(Admin { phase, thread: Some(thread) })
+            .spawn(move || runtime.block_on(serve_until(changes, listeners, service, &closed)))?;
+        Ok(Admin { phase, is_closed, thread: Some(thread) })
     }
 
     /// Answers from now on.
@@ -94,15 +105,32 @@ impl Admin {
         self.phase.send_replace(Phase::Serving);
     }
 
-    /// Answers nobody any more: another server does.
+    /// Answers nobody who comes from now on: another server does. Returns at once.
     pub fn leave(&self) {
+        self.phase.send_replace(Phase::Left);
+    }
+
+    /// Waits until that is so, for at most `limit`; false: somebody may be answered yet.
+    pub fn wait_until_closed(&self, limit: Duration) -> bool {
+        let since = Instant::now();
+        while !self.is_closed.load(Ordering::Acquire) {
+            if since.elapsed() > limit {
+                return false;
+            }
+            std::thread::sleep(LOOK);
+        }
+        true
+    }
+
+    /// Answers nobody any more.
+    pub fn end(&self) {
         self.phase.send_replace(Phase::Ended);
     }
 }
 
 impl Drop for Admin {
     fn drop(&mut self) {
-        self.leave();
+        self.end();
         if let Some(thread) = self.thread.take() {
             // A panic of the thread has been told by the panic hook.
             let _ = thread.join();
@@ -114,6 +142,7 @@ async fn serve_until(
     mut phase: watch::Receiver<Phase>,
     listeners: Vec<TcpListener>,
     service: Arc<Service>,
+    is_closed: &AtomicBool,
 ) {
     // The sender's end is an end too.
     if phase.wait_for(|phase| *phase != Phase::Held).await.is_err() {
@@ -121,17 +150,33 @@ async fn serve_until(
     }
     let local = LocalSet::new();
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut accepting = Vec::new();
     for listener in listeners {
         let (service, room) = (Arc::clone(&service), Arc::clone(&room));
-        local.spawn_local(async move {
+        accepting.push(local.spawn_local(async move {
             match tokio::net::TcpListener::from_std(listener) {
                 Ok(listener) => accept(listener, service, room).await,
                 Err(error) => tracing::error!(%error, "the admin listener cannot be used"),
             }
-        });
+        }));
     }
-    // The sender's end is an end too.
-    let _ = local.run_until(phase.wait_for(|phase| *phase == Phase::Ended)).await;
+    let whole = async {
+        // The sender's end is an end too.
+        let _ = phase.wait_for(|phase| *phase != Phase::Serving).await;
+        for task in accepting {
+            task.abort();
+            // Waits until the listener is closed; "aborted" is what it says.
+            let _ = task.await;
+        }
+        is_closed.store(true, Ordering::Release);
+        let rest = room.acquire_many(CONNECTIONS_MAX as u32);
+        tokio::select! {
+            _ = phase.wait_for(|phase| *phase == Phase::Ended) => {}
+            // All of them have been answered, or that has taken them too long.
+            _ = tokio::time::timeout(LEAVE_LIMIT, rest) => {}
+        }
+    };
+    local.run_until(whole).await;
 }
 
 struct Service {

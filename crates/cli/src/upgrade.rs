@@ -43,7 +43,7 @@ const ENDINGS_MAX: usize = 8;
 const WORDS_LINES_MAX: usize = 4;
 /// Upgrades that wait for the one before: none, which is said.
 const JOBS_MAX: usize = 1;
-/// How long whoever has asked may take to read the answer before this server drains.
+/// How long whoever has asked may take to read the answer before this server may end.
 const TELL_LIMIT: Duration = Duration::from_secs(1);
 
 /// What there is to hand over, beside the front's listeners.
@@ -62,7 +62,7 @@ pub(crate) trait Serving: Send + Sync {
     fn boots(&self) -> bool;
     /// `timeouts.boot`.
     fn boot_limit(&self) -> Duration;
-    /// Another server goes on: this one takes in nothing any more, and ends when it has finished.
+    /// Another server goes on: from its return this one takes in nothing any more, and ends when it has finished.
     fn leave(&self);
     /// Has the supervisor take a turn.
     fn nudge(&self);
@@ -228,12 +228,13 @@ impl Parts {
             Ok((channel, pid, version)) => {
                 let milliseconds = since.elapsed().as_millis().try_into().unwrap_or(0);
                 tracing::info!(pid, version, "another server has taken over");
+                *lock(following) = Some(Following { channel, told: None });
+                // First: whoever has heard that another one serves is to meet that one, whatever is asked next.
+                self.serving.leave();
                 let (until, told) = sync_channel::<()>(0);
                 done(UpgradeAnswer { pid, version, milliseconds, error: None }, until);
-                // This server may have nothing to finish: whoever has asked is told before it ends.
+                // This server may have nothing to finish: its end waits until whoever has asked is told.
                 let _: Result<(), RecvTimeoutError> = told.recv_timeout(TELL_LIMIT);
-                self.serving.leave();
-                *lock(following) = Some(Following { channel, told: None });
             }
         }
     }

@@ -57,6 +57,38 @@ fn every_listener_goes_on() {
     assert!(!http.exists() && !fcgi.exists(), "the last one takes them away");
 }
 
+/// Upgrades after each of which every entrance is looked at, at once.
+const ROUNDS_AT_ONCE: usize = 5;
+
+/// Of two servers that could answer, the one that has taken over does, from the moment that somebody has heard of it.
+#[test]
+fn who_has_heard_of_the_upgrade_meets_nobody_else() {
+    let page = "<?php $deploy = file_get_contents(__DIR__ . '/deploy'); Samovar\\checkpoint(); echo $deploy;";
+    let start = Server::script(page).workers(1).args(["--admin", "127.0.0.1:0"]);
+    let deploy = start.folder().join("root/deploy");
+    std::fs::write(&deploy, "0").expect("our own file");
+    let server = start.start();
+    let admin = admin_of(&server);
+    let requests = || {
+        let page = Client::connect(admin).get("/metrics").text();
+        let line = page.lines().find_map(|line| line.strip_prefix("samovar_requests_total "));
+        line.expect("a count").to_owned()
+    };
+    let mut pids = vec![server.pid()];
+    for round in 0..ROUNDS_AT_ONCE {
+        assert_eq!(server.get("/").text(), round.to_string());
+        eventually("it is counted", || (requests() != "0").then_some(()));
+        std::fs::write(&deploy, (round + 1).to_string()).expect("our own file");
+        let said = server.upgrade([]).expect("an upgrade");
+        assert_eq!(requests(), "0", "the figures are its own");
+        assert_eq!(server.get("/").text(), (round + 1).to_string());
+        assert!(said.starts_with(&format!("process {} ", server.pid())), "{said}");
+        assert!(!pids.contains(&server.pid()), "{said}");
+        pids.push(server.pid());
+        server.wait_for_predecessor();
+    }
+}
+
 #[test]
 fn a_listener_that_the_settings_lose_ends_and_one_that_they_win_begins() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -4,17 +4,32 @@ use samovar_insight::export::exposition::{Exposition, Kind};
 use samovar_insight::{Finished, Insight, Limits, Numbers, intake};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 struct Fake {
     is_ready: bool,
-    /// Whoever asks for the status waits until this is free.
-    gate: Arc<Mutex<()>>,
+    gate: Arc<Gate>,
+}
+
+/// Whoever asks for the status waits until it is free.
+#[derive(Default)]
+struct Gate {
+    lock: Mutex<()>,
+    is_asked: AtomicBool,
+}
+
+impl Gate {
+    fn hold(&self) -> MutexGuard<'_, ()> {
+        self.lock.lock().expect("nobody panicked")
+    }
 }
 
 impl Host for Fake {
     fn status(&self) -> samovar_wire::Status {
-        drop(self.gate.lock().expect("nobody panicked"));
+        self.gate.is_asked.store(true, Ordering::Release);
+        drop(self.gate.hold());
         samovar_wire::Status { pid: 7, ..samovar_wire::Status::default() }
     }
 
@@ -34,7 +49,7 @@ fn start(access: Access, is_ready: bool) -> (Admin, SocketAddr) {
     start_behind(access, is_ready, Arc::default())
 }
 
-fn start_behind(access: Access, is_ready: bool, gate: Arc<Mutex<()>>) -> (Admin, SocketAddr) {
+fn start_behind(access: Access, is_ready: bool, gate: Arc<Gate>) -> (Admin, SocketAddr) {
     let (mut front, outlet) = intake();
     let limits = Limits { routes_max: 10, slow_ns: u64::MAX };
     let insight = Insight::start(outlet, limits, None).expect("a thread");
@@ -200,9 +215,9 @@ fn the_end_waits_for_nobody() {
 
 #[test]
 fn a_page_that_takes_its_time_keeps_nobody_from_hearing_that_it_is_ready() {
-    let gate = Arc::new(Mutex::new(()));
+    let gate = Arc::<Gate>::default();
     let (admin, address) = start_behind(Access::default(), true, Arc::clone(&gate));
-    let held = gate.lock().expect("nobody panicked");
+    let held = gate.hold();
     let page = std::thread::spawn(move || get(address, "/workers"));
     let status = std::thread::spawn(move || get(address, "/api/status"));
     for path in ["/ready", "/health", "/assets/style.css"] {
@@ -213,5 +228,22 @@ fn a_page_that_takes_its_time_keeps_nobody_from_hearing_that_it_is_ready() {
     for slow in [page, status] {
         assert!(slow.join().expect("an answer").starts_with("HTTP/1.1 200"));
     }
+    drop(admin);
+}
+
+#[test]
+fn who_has_come_before_it_left_is_answered() {
+    let gate = Arc::<Gate>::default();
+    let (admin, address) = start_behind(Access::default(), true, Arc::clone(&gate));
+    let held = gate.hold();
+    let page = std::thread::spawn(move || get(address, "/api/status"));
+    while !gate.is_asked.load(Ordering::Acquire) {
+        std::thread::yield_now();
+    }
+    admin.leave();
+    assert!(admin.wait_until_closed(Duration::from_mins(1)));
+    assert!(TcpStream::connect(address).is_err());
+    drop(held);
+    assert!(page.join().expect("an answer").starts_with("HTTP/1.1 200"));
     drop(admin);
 }

@@ -54,6 +54,11 @@ pub(crate) struct Door {
 }
 
 impl Door {
+    fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Acquire)
+    }
+
+    /// Who is told something after it was closed finds it closed.
     pub(crate) fn open(&self, is_open: bool) {
         self.is_open.store(is_open, Ordering::Release);
         self.waker.wake();
@@ -102,7 +107,8 @@ impl Clients {
                 // Who has left, or has had its time, is gone; nobody is to be told.
                 client.turn(server, is_ready).unwrap_or(false)
             });
-            if can_accept {
+            // Whoever has just been told that another server answers comes back to that one.
+            if can_accept && self.door.is_open() {
                 self.accept();
             }
         }
@@ -115,7 +121,7 @@ impl Clients {
         let times = self.all.iter().filter_map(Client::deadline).chain(self.paused_until);
         let limit = times.min().map(|at| at.saturating_duration_since(now));
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
-        let is_open = self.door.is_open.load(Ordering::Acquire) && self.paused_until.is_none();
+        let is_open = self.door.is_open() && self.paused_until.is_none();
         let listens = if is_open { PollFlags::IN } else { PollFlags::empty() };
         let mut polled =
             vec![PollFd::new(&*self.waker.0, PollFlags::IN), PollFd::new(&self.listener, listens)];

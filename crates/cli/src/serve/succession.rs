@@ -28,7 +28,10 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long the closing of listeners is waited for: as long as their threads take for what they are doing.
+const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
 /// All that takes something in.
 #[derive(Clone)]
@@ -66,7 +69,7 @@ impl Entrances {
             keeper.leave();
         }
         if let Some(admin) = &self.admin {
-            admin.leave();
+            admin.end();
         }
     }
 }
@@ -167,6 +170,16 @@ impl Serving for Leaving {
         self.entrances.supervisor.send(Command::Draining);
         self.entrances.pools.tell(|| Command::Draining);
         self.entrances.front.hand_over();
+        let since = Instant::now();
+        let rest = || CLOSE_LIMIT.saturating_sub(since.elapsed());
+        let is_closed = self.entrances.front.wait_until_closed(rest())
+            && self.entrances.admin.as_ref().is_none_or(|admin| admin.wait_until_closed(rest()));
+        if !is_closed {
+            tracing::warn!(
+                seconds = CLOSE_LIMIT.as_secs(),
+                "another server has taken over, and this one's listeners are not closed yet"
+            );
+        }
         if let Some(insight) = &self.entrances.insight {
             insight.event(EventKind::Stop, "another server has taken over".to_owned());
             insight.stop_listening();

@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// How often somebody who waits for other settings looks whether they hold.
-const SWITCH_LOOK: Duration = Duration::from_millis(1);
+/// How often somebody who waits for other settings, or for the end of the listeners, looks whether it is so.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// What other threads hold of a front. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -46,6 +46,8 @@ pub(super) struct Control {
     held: AtomicBool,
     /// It drains because another server goes on.
     pub(super) is_succeeded: AtomicBool,
+    /// Its listeners are closed: nobody is accepted any more.
+    is_closed: AtomicBool,
     /// To be handed over.
     listeners: Mutex<Vec<Kept>>,
     pub(super) log: AccessLog,
@@ -99,7 +101,7 @@ impl FrontHandle {
             if since.elapsed() > limit {
                 return false;
             }
-            std::thread::sleep(SWITCH_LOOK);
+            std::thread::sleep(LOOK);
         }
         true
     }
@@ -134,6 +136,18 @@ impl FrontHandle {
         self.0.listeners().iter().for_each(|kept| kept.own_file(false));
         self.0.is_succeeded.store(true, Ordering::Release);
         self.drain();
+    }
+
+    /// Waits until it accepts nobody any more, for at most `limit`; false: it may yet. [`Self::drain`] and [`Self::hand_over`] begin that.
+    pub fn wait_until_closed(&self, limit: Duration) -> bool {
+        let since = Instant::now();
+        while !self.0.is_closed.load(Ordering::Acquire) {
+            if since.elapsed() > limit {
+                return false;
+            }
+            std::thread::sleep(LOOK);
+        }
+        true
     }
 
     /// Whether connections are accepted.
@@ -181,6 +195,7 @@ impl Control {
             drains: AtomicBool::new(false),
             held: AtomicBool::new(false),
             is_succeeded: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
             listeners: Mutex::default(),
             log,
             next: Mutex::default(),
@@ -223,6 +238,10 @@ impl Control {
     /// Copies would go on queueing connections that nobody takes.
     pub(super) fn forget_listeners(&self) {
         self.listeners().clear();
+    }
+
+    pub(super) fn has_closed(&self) {
+        self.is_closed.store(true, Ordering::Release);
     }
 
     fn listeners(&self) -> MutexGuard<'_, Vec<Kept>> {

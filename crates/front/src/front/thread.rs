@@ -344,6 +344,7 @@ async fn live(
         // Waits until the listener is closed; "aborted" is what it says.
         let _ = task.await;
     }
+    control.has_closed();
     let Servers { connections, mates } = servers;
     // The others have heard of their last connection, and drain as this one does.
     drop(mates);
