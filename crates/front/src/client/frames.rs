@@ -1,9 +1,10 @@
-//! parse: HTTP/2's frames as they pass to hyper: what it does not count.
+//! parse: HTTP/2's frames as they pass to hyper and back: what it does not count.
 //!
-//! hyper and h2 bound what one connection may hold: streams, their windows, heads and their continuations, streams that
-//! are reset before they are looked at. They do not mind a client that keeps them busy for nothing: requests that are
-//! taken back at once (rapid reset), empty frames, pings, settings, windows in steps of a byte. Each frame costs a
-//! unit; requests, bytes of bodies, and bytes that the client takes earn some. A pure machine.
+//! hyper and h2 bound what one connection may hold: streams, their windows, heads and their continuations, small pieces of
+//! bodies that nobody has taken, streams that are reset before they are looked at. They do not mind a client that keeps them
+//! busy for nothing: requests that are taken back at once (rapid reset), empty frames, pings, settings, windows in steps of a
+//! byte. Each such frame costs a unit; requests, bytes of bodies, and bytes that the client takes earn some, and so does
+//! time: a connection may live for days, and many clients of a proxy share one. A pure machine.
 
 /// What a connection begins with.
 const PREFACE_BYTES: usize = 24;
@@ -12,29 +13,41 @@ const HEADER_BYTES: usize = 9;
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
+const GOAWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
 const END_HEADERS: u8 = 4;
+/// The highest bit of a stream's number means nothing (RFC 9113, 4.1).
+const STREAM_MASK: u32 = 0x7fff_ffff;
+const ENHANCE_YOUR_CALM: u32 = 0x0b;
+const GOODBYE_BYTES: usize = HEADER_BYTES + 8;
 
 /// Frames for nothing that a client may be ahead.
 const CREDIT_MAX: u64 = 10_000;
 /// What earns it more.
+const CREDIT_PER_SECOND: u64 = 1_000;
 const CREDIT_PER_REQUEST: u64 = 32;
 const BYTES_PER_CREDIT: u64 = 64;
 const CREDIT_PER_WRITE: u64 = 4;
-/// Requests that may be taken back, besides half of all.
-const RESETS_FREE: u64 = 200;
+/// Pieces of bodies that h2 counts because they cost it more than they bring, and how many of them are read before those
+/// whose they are have had their turn: it ends a connection where too many wait.
+const SMALL_BYTES: u32 = 256;
+const SMALL_PIECES_MAX: u32 = 256;
+/// Requests that may be taken back, besides as many as were answered.
+const RESETS_MAX: u64 = 400;
+/// As nghttp2 has it.
+const RESETS_PER_SECOND: u64 = 33;
 
 /// Where in a connection the next byte stands, and what the client has done so far.
 #[derive(Debug)]
 pub(super) struct Frames {
-    header: [u8; HEADER_BYTES],
-    have: usize,
-    /// Bytes to skip: the preface, then payloads.
-    skip: usize,
+    arriving: Scanner,
+    leaving: Scanner,
     is_head_open: bool,
-    requests: u64,
-    resets: u64,
-    credit: u64,
+    /// The last request that hyper has heard of.
+    last_stream: u32,
+    resets: Allowance,
+    credit: Allowance,
+    small_pieces: u32,
 }
 
 /// The client does what no client does.
@@ -42,71 +55,158 @@ pub(super) struct Frames {
 pub(super) struct Flood;
 
 impl Frames {
-    pub(super) fn new() -> Frames {
+    pub(super) fn new(now_ms: u64) -> Frames {
         Frames {
-            header: [0; HEADER_BYTES],
-            have: 0,
-            skip: PREFACE_BYTES,
+            arriving: Scanner::behind(PREFACE_BYTES),
+            leaving: Scanner::behind(0),
             is_head_open: false,
-            requests: 0,
-            resets: 0,
-            credit: CREDIT_MAX,
+            last_stream: 0,
+            resets: Allowance::new(RESETS_MAX, RESETS_PER_SECOND, now_ms),
+            credit: Allowance::new(CREDIT_MAX, CREDIT_PER_SECOND, now_ms),
+            small_pieces: 0,
         }
     }
 
     /// Looks at bytes that have arrived.
-    pub(super) fn pass(&mut self, mut bytes: &[u8]) -> Result<(), Flood> {
-        while !bytes.is_empty() {
-            if self.skip > 0 {
-                let skipped = self.skip.min(bytes.len());
-                self.skip -= skipped;
-                bytes = &bytes[skipped..];
-                continue;
-            }
-            let taken = (HEADER_BYTES - self.have).min(bytes.len());
-            self.header[self.have..self.have + taken].copy_from_slice(&bytes[..taken]);
-            self.have += taken;
-            bytes = &bytes[taken..];
-            if self.have == HEADER_BYTES {
-                self.have = 0;
-                self.frame()?;
-            }
+    pub(super) fn pass(&mut self, mut bytes: &[u8], now_ms: u64) -> Result<(), Flood> {
+        self.resets.wait(now_ms);
+        self.credit.wait(now_ms);
+        let mut last_stream = self.last_stream;
+        while let Some(header) = self.arriving.next(&mut bytes) {
+            self.frame(header, &mut last_stream)?;
         }
+        self.last_stream = last_stream;
         Ok(())
     }
 
-    /// The client has taken so many bytes.
-    pub(super) fn wrote(&mut self, bytes: usize) {
-        self.earn(CREDIT_PER_WRITE + bytes as u64 / BYTES_PER_CREDIT);
+    /// So many requests have their answers by now: whoever takes them back then has not had them for nothing.
+    pub(super) fn answered(&mut self, requests: u64) {
+        self.resets.earn(requests);
+    }
+
+    /// The client has taken these bytes.
+    pub(super) fn wrote(&mut self, mut bytes: &[u8]) {
+        self.credit.earn(CREDIT_PER_WRITE + bytes.len() as u64 / BYTES_PER_CREDIT);
+        while self.leaving.next(&mut bytes).is_some() {}
+    }
+
+    /// Whether others are to have their turn before more is read; asked once for each answer.
+    pub(super) fn is_turn_of_others(&mut self) -> bool {
+        let is_so = self.small_pieces >= SMALL_PIECES_MAX;
+        if is_so {
+            self.small_pieces = 0;
+        }
+        is_so
     }
 
     /// Whether a head has begun and not ended.
     pub(super) fn is_inside_head(&self) -> bool {
-        self.is_head_open || (self.skip > 0 && matches!(self.header[3], HEADERS | CONTINUATION))
+        let arriving = &self.arriving;
+        self.is_head_open
+            || (arriving.skip > 0 && matches!(arriving.header[3], HEADERS | CONTINUATION))
     }
 
-    fn frame(&mut self) -> Result<(), Flood> {
-        let [a, b, c, kind, flags, ..] = self.header;
+    /// A last frame that tells the client which requests have not been begun. `None`: it would stand within another frame.
+    pub(super) fn goodbye(&self) -> Option<[u8; GOODBYE_BYTES]> {
+        let mut frame = [0, 0, 8, GOAWAY, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        frame[HEADER_BYTES..][..4].copy_from_slice(&self.last_stream.to_be_bytes());
+        frame[HEADER_BYTES + 4..].copy_from_slice(&ENHANCE_YOUR_CALM.to_be_bytes());
+        self.leaving.is_between().then_some(frame)
+    }
+
+    fn frame(&mut self, header: Header, last_stream: &mut u32) -> Result<(), Flood> {
+        let [a, b, c, kind, flags, stream @ ..] = header;
         let length = u32::from_be_bytes([0, a, b, c]);
-        self.skip = length as usize;
         match kind {
             HEADERS | CONTINUATION => {
                 self.is_head_open = flags & END_HEADERS == 0;
                 if kind == HEADERS {
-                    self.requests += 1;
-                    self.earn(CREDIT_PER_REQUEST);
+                    *last_stream = (*last_stream).max(u32::from_be_bytes(stream) & STREAM_MASK);
+                    self.credit.earn(CREDIT_PER_REQUEST);
                 }
             }
-            DATA => self.earn(u64::from(length) / BYTES_PER_CREDIT),
-            RST_STREAM => self.resets += 1,
+            // However small the pieces of a body are: h2 bounds those that wait, and time those that do not come.
+            DATA if length > 0 => {
+                self.small_pieces += u32::from(length < SMALL_BYTES);
+                self.credit.earn(1 + u64::from(length) / BYTES_PER_CREDIT);
+            }
+            RST_STREAM => self.resets.spend()?,
             _ => {}
         }
-        self.credit = self.credit.checked_sub(1).ok_or(Flood)?;
-        if self.resets > RESETS_FREE + self.requests / 2 { Err(Flood) } else { Ok(()) }
+        self.credit.spend()
+    }
+}
+
+type Header = [u8; HEADER_BYTES];
+
+/// Where frames begin in the bytes of one direction.
+#[derive(Debug)]
+struct Scanner {
+    header: Header,
+    have: usize,
+    /// Bytes to skip: the preface, then payloads.
+    skip: usize,
+}
+
+impl Scanner {
+    fn behind(skip: usize) -> Scanner {
+        Scanner { header: [0; HEADER_BYTES], have: 0, skip }
     }
 
-    fn earn(&mut self, credit: u64) {
-        self.credit = (self.credit + credit).min(CREDIT_MAX);
+    /// The next header that ends in `bytes`, which then begin behind it; `None`: in none of the rest.
+    fn next(&mut self, bytes: &mut &[u8]) -> Option<Header> {
+        while !bytes.is_empty() {
+            let skipped = self.skip.min(bytes.len());
+            self.skip -= skipped;
+            *bytes = &bytes[skipped..];
+            let taken = (HEADER_BYTES - self.have).min(bytes.len());
+            self.header[self.have..self.have + taken].copy_from_slice(&bytes[..taken]);
+            self.have += taken;
+            *bytes = &bytes[taken..];
+            if self.have == HEADER_BYTES {
+                let [a, b, c, ..] = self.header;
+                self.have = 0;
+                self.skip = u32::from_be_bytes([0, a, b, c]) as usize;
+                return Some(self.header);
+            }
+        }
+        None
+    }
+
+    /// Whether the next byte begins a frame.
+    fn is_between(&self) -> bool {
+        self.have == 0 && self.skip == 0
+    }
+}
+
+/// What is left of what a client may do, which comes back with time.
+#[derive(Debug)]
+struct Allowance {
+    left: u64,
+    most: u64,
+    per_second: u64,
+    /// Until when time has been counted.
+    until_ms: u64,
+}
+
+impl Allowance {
+    fn new(most: u64, per_second: u64, now_ms: u64) -> Allowance {
+        Allowance { left: most, most, per_second, until_ms: now_ms }
+    }
+
+    fn wait(&mut self, now_ms: u64) {
+        let earned = now_ms.saturating_sub(self.until_ms).saturating_mul(self.per_second) / 1000;
+        self.until_ms += earned * 1000 / self.per_second;
+        self.earn(earned);
+    }
+
+    fn earn(&mut self, more: u64) {
+        self.left = self.left.saturating_add(more).min(self.most);
+    }
+
+    fn spend(&mut self) -> Result<(), Flood> {
+        self.left = self.left.checked_sub(1).ok_or(Flood)?;
+        Ok(())
     }
 }
 
@@ -115,22 +215,32 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const NOW_MS: u64 = 5_000;
+
     fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
         let length = (payload.len() as u32).to_be_bytes();
         [&length[1..], &[kind, flags, 0, 0, 0, 1], payload].concat()
     }
 
     fn begun() -> Frames {
-        let mut frames = Frames::new();
-        assert_eq!(frames.pass(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), Ok(()));
+        let mut frames = Frames::new(NOW_MS);
+        assert_eq!(frames.pass(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", NOW_MS), Ok(()));
         frames
     }
 
-    /// How many of these frames a client may send before it is a flood.
-    fn allowed(round: &[Vec<u8>], rounds_max: usize) -> usize {
+    /// How many of these frames a client may send before it is a flood, where so many requests are answered after each
+    /// round, and it takes so long.
+    fn allowed(round: &[Vec<u8>], answered: u64, round_ms: u64, rounds_max: usize) -> usize {
         let mut frames = begun();
         let bytes = round.concat();
-        (0..rounds_max).take_while(|_| frames.pass(&bytes).is_ok()).count()
+        let mut now_ms = NOW_MS;
+        let mut is_good = || {
+            now_ms += round_ms;
+            let passed = frames.pass(&bytes, now_ms);
+            frames.answered(answered);
+            passed.is_ok()
+        };
+        (0..rounds_max).take_while(|_| is_good()).count()
     }
 
     #[test]
@@ -141,19 +251,68 @@ mod tests {
             (vec![frame(4, 0, &[])], 10_000),
             (vec![frame(8, 0, &[0, 0, 0, 1])], 10_000),
             (vec![frame(0, 0, &[])], 10_000),
-            (vec![frame(0, 0, &[1])], 10_000),
             (vec![frame(9, 0, &[])], 10_000),
             (vec![frame(1, 5, b"x"), frame(3, 0, &[0; 4])], 400),
             (vec![frame(1, 5, b"x")], MANY),
             (vec![frame(1, 4, b"x"), frame(0, 1, &[0; 10])], MANY),
             (vec![frame(0, 0, &[0; 200])], MANY),
-            (
-                vec![frame(1, 5, b"x"), frame(1, 5, b"x"), frame(1, 5, b"x"), frame(3, 0, &[0; 4])],
-                MANY,
-            ),
         ] {
-            assert_eq!(allowed(&round, MANY), expected, "{round:?}");
+            assert_eq!(allowed(&round, 0, 0, MANY), expected, "{round:?}");
         }
+    }
+
+    #[test]
+    fn small_pieces_of_bodies_are_no_flood() {
+        for length in [1, 20, 63, 64] {
+            assert_eq!(allowed(&[frame(0, 0, &[0; 64][..length])], 0, 0, 50_000), 50_000);
+        }
+    }
+
+    #[test]
+    fn who_takes_requests_back_may_take_back_as_many_as_were_answered() {
+        const MANY: usize = 10_000;
+        let (ask, back) = (|| frame(1, 5, b"x"), || frame(3, 0, &[0; 4]));
+        for (round, answered, expected) in [
+            // An event stream ends so, and a download that is skipped through.
+            (vec![ask(), back()], 1, MANY),
+            (vec![ask(), ask(), back()], 1, MANY),
+            (vec![ask(), ask(), ask(), back(), back()], 1, 399),
+            (vec![ask(), back()], 0, 400),
+        ] {
+            assert_eq!(allowed(&round, answered, 0, MANY), expected, "{round:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_long_ago_is_forgiven() {
+        const MANY: usize = 10_000;
+        let taken_back = [frame(1, 5, b"x"), frame(3, 0, &[0; 4])];
+        let ping = [frame(6, 0, &[0; 8])];
+        assert_eq!(allowed(&taken_back, 0, 31, MANY), MANY);
+        assert_eq!(allowed(&taken_back, 0, 5, MANY), 479, "a sixth of them");
+        assert_eq!(allowed(&ping, 0, 1, 50_000), 50_000);
+    }
+
+    #[test]
+    fn a_goodbye_stands_between_frames_and_names_the_last_request_that_was_heard() {
+        let mut frames = begun();
+        let asked = |stream: u32| {
+            let mut asked = frame(1, 5, b"x");
+            asked[5..9].copy_from_slice(&(stream | 1 << 31).to_be_bytes());
+            asked
+        };
+        assert_eq!(frames.pass(&asked(5), NOW_MS), Ok(()));
+        let flood = [asked(7), frame(6, 0, &[0; 8]).repeat(20_000)].concat();
+        assert_eq!(frames.pass(&flood, NOW_MS), Err(Flood));
+        let said = frames.goodbye().expect("nothing was begun");
+        assert_eq!(said, [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 11]);
+        let answer = [frame(0, 0, b"answer"), frame(6, 1, &[0; 8])].concat();
+        for (at, byte) in answer.iter().enumerate() {
+            let is_between = at == 0 || at == HEADER_BYTES + 6;
+            assert_eq!(frames.goodbye().is_some(), is_between, "{at}");
+            frames.wrote(&[*byte]);
+        }
+        assert!(frames.goodbye().is_some());
     }
 
     #[test]
@@ -161,8 +320,8 @@ mod tests {
         let mut frames = begun();
         let window = frame(8, 0, &[0, 0, 1, 0]);
         for _ in 0..100_000 {
-            frames.wrote(100);
-            assert_eq!(frames.pass(&[&window[..], &window].concat()), Ok(()));
+            frames.wrote(&[0; 100]);
+            assert_eq!(frames.pass(&[&window[..], &window].concat(), NOW_MS), Ok(()));
         }
     }
 
@@ -173,13 +332,13 @@ mod tests {
         let head = frame(1, 0, b"abc");
         for (at, byte) in head.iter().enumerate() {
             assert_eq!(frames.is_inside_head(), at >= HEADER_BYTES, "{at}");
-            assert_eq!(frames.pass(&[*byte]), Ok(()));
+            assert_eq!(frames.pass(&[*byte], NOW_MS), Ok(()));
         }
         assert!(frames.is_inside_head(), "it goes on in the next frame");
         let end = frame(9, 4, b"abc");
-        assert_eq!(frames.pass(&end[..10]), Ok(()));
+        assert_eq!(frames.pass(&end[..10], NOW_MS), Ok(()));
         assert!(frames.is_inside_head());
-        assert_eq!(frames.pass(&end[10..]), Ok(()));
+        assert_eq!(frames.pass(&end[10..], NOW_MS), Ok(()));
         assert!(!frames.is_inside_head());
     }
 
@@ -187,8 +346,8 @@ mod tests {
         #[test]
         fn it_does_not_matter_how_it_is_cut(bytes: Vec<u8>, cut in 1usize..20) {
             let (mut whole, mut pieces) = (begun(), begun());
-            let expected = whole.pass(&bytes);
-            let found = bytes.chunks(cut).try_for_each(|piece| pieces.pass(piece));
+            let expected = whole.pass(&bytes, NOW_MS);
+            let found = bytes.chunks(cut).try_for_each(|piece| pieces.pass(piece, NOW_MS));
             prop_assert_eq!(found, expected);
             prop_assert_eq!(whole.is_inside_head(), pieces.is_inside_head());
         }

@@ -51,7 +51,8 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let shared = &state.shared;
-    let io = TokioIo::new(Counted { stream, frames: Frames::new(), state: Rc::clone(state) });
+    let frames = Frames::new(shared.clock.now_ms());
+    let io = TokioIo::new(Counted { stream, frames, state: Rc::clone(state) });
     let for_requests = Rc::clone(state);
     let service = service_fn(move |request: Request<Incoming>| {
         let state = Rc::clone(&for_requests);
@@ -59,6 +60,7 @@ where
         // hyper and the runtime move a request's task five times before it runs; this way it is small.
         Box::pin(async move {
             let response = handler(&state, request.map(Into::into), note).await;
+            state.streams.answered();
             let stream = state.streams.current();
             Ok::<_, Infallible>(response.map(|body| Paced::new(body, &state, stream)))
         })
@@ -249,7 +251,7 @@ impl<B: Body<Data = Bytes>> Body for Paced<B> {
     }
 }
 
-/// The socket below hyper: counts frames, and tells when the client takes nothing.
+/// The socket below hyper: counts frames, and tells when the client takes nothing, or does nothing of use.
 struct Counted {
     stream: AnySocket,
     frames: Frames,
@@ -257,11 +259,25 @@ struct Counted {
 }
 
 impl Counted {
-    fn wrote(&mut self, result: &Poll<io::Result<usize>>) {
+    fn wrote(&mut self, pieces: &[io::IoSlice<'_>], result: &Poll<io::Result<usize>>) {
         self.state.wrote(result.is_pending());
-        if let Poll::Ready(Ok(bytes)) = result {
-            self.frames.wrote(*bytes);
+        let &Poll::Ready(Ok(mut bytes)) = result else { return };
+        for piece in pieces {
+            let taken = bytes.min(piece.len());
+            self.frames.wrote(&piece[..taken]);
+            bytes -= taken;
         }
+    }
+
+    /// Ends a connection that is a flood. What it has asked for meanwhile hyper does not hear of.
+    fn refuse(&mut self, cx: &mut Context<'_>) -> io::Error {
+        // Whoever takes nothing hears nothing.
+        if let Some(frame) = self.frames.goodbye()
+            && Pin::new(&mut self.stream).poll_write(cx, &frame).is_ready()
+        {
+            let _ = Pin::new(&mut self.stream).poll_flush(cx);
+        }
+        io::Error::other("a flood of frames for nothing")
     }
 }
 
@@ -271,16 +287,23 @@ impl AsyncRead for Counted {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.frames.is_turn_of_others() {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
-        if self.frames.pass(&buffer.filled()[before..]).is_err() {
-            return Poll::Ready(Err(io::Error::other("a flood of frames for nothing")));
+        let now_ms = self.state.shared.clock.now_ms();
+        let answered = self.state.streams.take_answered();
+        self.frames.answered(answered);
+        if self.frames.pass(&buffer.filled()[before..], now_ms).is_err() {
+            return Poll::Ready(Err(self.refuse(cx)));
         }
         let since = &self.state.streams.head_since_ms;
         if !self.frames.is_inside_head() {
             since.set(0);
         } else if since.get() == 0 {
-            since.set(self.state.shared.clock.now_ms().max(1));
+            since.set(now_ms.max(1));
         }
         Poll::Ready(Ok(()))
     }
@@ -293,7 +316,7 @@ impl AsyncWrite for Counted {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.wrote(&result);
+        self.wrote(&[io::IoSlice::new(bytes)], &result);
         result
     }
 
@@ -315,7 +338,7 @@ impl AsyncWrite for Counted {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
-        self.wrote(&result);
+        self.wrote(pieces, &result);
         result
     }
 

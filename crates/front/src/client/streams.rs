@@ -27,6 +27,8 @@ pub(super) struct Streams {
     pub(super) head_since_ms: Cell<u64>,
     /// Since when no new requests are taken; 0: they are.
     pub(super) closing_since_ms: Cell<u64>,
+    /// Requests that have had an answer since somebody asked.
+    answered: Cell<u64>,
 }
 
 /// One request and its answer.
@@ -58,6 +60,16 @@ impl Streams {
         if let Some(moved) = open.get(index) {
             moved.index.set(index);
         }
+    }
+
+    /// A request has its answer, or the beginning of it.
+    pub(super) fn answered(&self) {
+        self.answered.set(self.answered.get() + 1);
+    }
+
+    /// How many have had theirs since the last call.
+    pub(super) fn take_answered(&self) -> u64 {
+        self.answered.take()
     }
 
     /// Whose task is running now, if HTTP/2 is spoken.

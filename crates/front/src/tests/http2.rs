@@ -7,10 +7,13 @@ const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
+const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
+const CANCEL: [u8; 4] = 8u32.to_be_bytes();
+const ENHANCE_YOUR_CALM: u8 = 11;
 /// `:status: 200` as the static table of RFC 7541 has it.
 const OK: u8 = 0x88;
 const BAD_REQUEST: u8 = 0x8c;
@@ -300,6 +303,76 @@ fn requests_that_are_taken_back_at_once_end_the_connection() {
     assert!(server.handle.counters().requests_total <= 500);
     assert_eq!(server.get("/").status, 200, "others are served");
     until("nothing is open", || server.handle.counters().in_flight == 0);
+}
+
+/// Event streams end no other way, nor does a download of which a browser wants another part.
+#[test]
+fn answers_that_are_left_early_cost_nobody_the_connection() {
+    const LEFT: usize = 500;
+    let (go, wait) = channel::<()>();
+    let wait = Mutex::new(wait);
+    let serve = move |job: &mut Job<'_>| {
+        job.head(200, "");
+        job.flush();
+        if job.field("target") == "/long" {
+            wait.lock().unwrap().recv_timeout(WATCHDOG).expect("the test says when");
+            job.write(b"all of it");
+        } else {
+            job.write(b"event");
+            job.flush();
+            while !job.worker.is_cancelled(job.slot) {
+                std::thread::yield_now();
+            }
+        }
+        After::Finish
+    };
+    let serve = Arc::new(serve);
+    let other = Arc::clone(&serve);
+    let server = Server::new().work(move |job| serve(job)).work(move |job| other(job));
+    let mut client = Client::begin(&server, 65_535);
+    client.ask_for(1, "/long");
+    assert_eq!(client.of_kind(HEADERS).stream, 1);
+    for stream in (3..).step_by(2).take(LEFT) {
+        client.ask_for(stream, "/events");
+        assert_eq!(client.of_kind(HEADERS).stream, stream);
+        client.send(&frame(RST_STREAM, 0, stream, &CANCEL));
+    }
+    go.send(()).expect("a worker waits");
+    assert_eq!(client.answer(1).1, b"all of it");
+}
+
+#[test]
+fn a_body_may_come_in_many_small_pieces() {
+    const PIECES: usize = 30_000;
+    const AT_A_TIME: usize = 500;
+    let server = Server::new().work(|job| {
+        let length = job.body().expect("a body").len();
+        job.answer(&length.to_string())
+    });
+    let mut client = Client::begin(&server, 65_535);
+    client.send(&frame(HEADERS, END_HEADERS, 1, &head("POST", "/")));
+    let pieces = frame(DATA, 0, 1, b"x").repeat(AT_A_TIME);
+    for _ in 0..PIECES / AT_A_TIME {
+        // One after another, as somebody types them: the server has heard of all when it answers.
+        client.send(&[&pieces[..], &frame(PING, 0, 0, &[0; 8])].concat());
+        assert_eq!(client.of_kind(PING).flags, 1);
+    }
+    client.send(&frame(DATA, END_STREAM, 1, b""));
+    assert_eq!(client.answer(1), (OK, PIECES.to_string().into_bytes()));
+}
+
+/// Which of its requests were not begun a client learns by the last frame that it gets (RFC 9113, 6.8).
+#[test]
+fn a_flood_is_told_so() {
+    let server = echo();
+    let mut client = Client::begin(&server, 65_535);
+    client.ask_for(1, "/");
+    assert_eq!(client.answer(1).0, OK);
+    let pings = frame(PING, 1, 0, &[0; 8]).repeat(20_000);
+    // The server may have closed before it has taken all.
+    let _ = client.stream.write_all(&pings);
+    let said = client.of_kind(GOAWAY);
+    assert_eq!(said.payload, [0, 0, 0, 1, 0, 0, 0, ENHANCE_YOUR_CALM]);
 }
 
 #[test]
