@@ -1,7 +1,7 @@
 //! accept: what TLS listeners speak with: certificates, tickets, the authorities of clients.
 //!
 //! `certificate` knows its names, `staple` what its authority says of it, `revocation` which of clients are no longer good; `files` has what the
-//! settings name, by `reading`; `watch` knows when it ends, `issued` has what an authority has issued meanwhile, `chooser` picks a
+//! settings name, by `reading`, and `stamp` knows when to look again; `watch` knows when it ends, `issued` has what an authority has issued meanwhile, `chooser` picks a
 //! certificate by the name that a client asks for, `client` is what PHP is told of a client's own. Knows no connection; imports no other folder of this crate.
 
 mod certificate;
@@ -12,12 +12,13 @@ mod files;
 mod issued;
 mod reading;
 mod revocation;
+mod stamp;
 mod staple;
 mod watch;
 
 use chooser::Chooser;
 pub use failure::TlsError;
-use files::{Files, Stamp};
+use files::Files;
 use issued::{Issued, PROOF_PROTOCOL};
 use jiff::Timestamp;
 use rustls::ServerConfig;
@@ -25,6 +26,7 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::server::{ProducesTickets, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use samovar_config::{ClientCertificates, Settings, TlsVersion};
+use stamp::{Refused, Stamp};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -60,8 +62,8 @@ struct Current {
     watched: Vec<Watched>,
     /// What has not been said of them yet.
     notices: Vec<Notice>,
-    /// Files that have changed and cannot be used: said once.
-    refused: Option<Stamp>,
+    /// Files that have changed and cannot be used.
+    refused: Option<Refused>,
 }
 
 /// A certificate that lies in a file.
@@ -185,17 +187,13 @@ impl Tls {
 
     /// Looks whether files have changed, and uses them if so. What was wrong with them is told once.
     pub(crate) fn refresh(&self) -> Result<bool, TlsError> {
-        let (settings, has_http2, old, refused) = {
+        let (settings, has_http2, old) = {
             let current = self.current();
-            (
-                current.settings.clone(),
-                current.has_http2,
-                current.stamp.clone(),
-                current.refused.clone(),
-            )
+            (current.settings.clone(), current.has_http2, current.stamp.clone())
         };
         let stamp = Stamp::of(&settings);
-        if stamp == old || Some(&stamp) == refused.as_ref() {
+        let is_settled = |refused: &Refused| refused.is_settled(&stamp);
+        if stamp == old || self.current().refused.as_ref().is_some_and(is_settled) {
             return Ok(false);
         }
         match read(&settings, has_http2, &self.provider, &self.tickets, &self.issued) {
@@ -208,8 +206,11 @@ impl Tls {
                 Ok(true)
             }
             Err(error) => {
-                self.current().refused = Some(stamp);
-                Err(error)
+                let refused = Refused::new(stamp, &error);
+                let mut current = self.current();
+                let is_known = refused.is_known(current.refused.as_ref());
+                current.refused = Some(refused);
+                if is_known { Ok(false) } else { Err(error) }
             }
         }
     }

@@ -1,9 +1,12 @@
 //! Certificates: which one, when it changes, and those of clients.
 
 use super::*;
-use samovar_testkit::eventually;
 use samovar_testkit::http::{Client, Request};
+use samovar_testkit::{eventually, is_root};
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
+
+const NOBODY: u32 = 65534;
 
 fn subject(url: &str, name: &str) -> String {
     let said = handshake(url, &["-servername", name]);
@@ -59,6 +62,37 @@ fn they_are_replaced_while_the_server_runs() {
     assert_eq!(subject(&url, "localhost"), "last");
     let said = server.reload().expect_err("it refuses");
     assert!(said.contains("hint: the key is that of the file's first certificate"), "{said}");
+}
+
+/// As certbot renews: it writes a key that root alone may read, and whoever may read it is let in by what runs after that.
+#[test]
+fn one_that_could_not_be_read_at_first_is_used_when_it_can() {
+    if !is_root() {
+        return; // Only root can start a server as somebody else.
+    }
+    let folder = folder();
+    let may = |path: &Path, mode| {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("our own file");
+    };
+    may(folder.path(), 0o755);
+    let own = Certificate::own(folder.path(), "own", NAMES);
+    may(&own.key, 0o644);
+    let site = tempfile::tempdir().expect("a folder");
+    may(site.path(), 0o755);
+    std::fs::write(site.path().join("index.php"), "<?php echo 'index';").expect("our own file");
+    let args = ["--listen", "https://127.0.0.1:0", "--tls-certificates"];
+    let start = Server::at(site.path()).as_user(NOBODY).workers(1).args(args);
+    let server = start.args([&own.chain.display().to_string()]).start();
+    let url = https(&server);
+    assert_eq!(subject(&url, "localhost"), "own");
+    let next = Certificate::own(folder.path(), "next", NAMES);
+    may(&next.key, 0o600);
+    std::fs::rename(&next.key, &own.key).expect("our own file");
+    std::fs::rename(&next.chain, &own.chain).expect("our own file");
+    server.wait_for_log("certificates have changed and cannot be used");
+    assert_eq!(subject(&url, "localhost"), "own");
+    may(&own.key, 0o644);
+    eventually("the new certificate", || (subject(&url, "localhost") == "next").then_some(()));
 }
 
 #[test]

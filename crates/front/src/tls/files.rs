@@ -12,7 +12,6 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -34,30 +33,6 @@ pub(super) struct Files {
     pub(super) watched: Vec<Watched>,
     /// What is to be said at once.
     pub(super) notices: Vec<Notice>,
-}
-
-/// What tells that files have changed: of each its inode, size and time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stamp(Vec<Option<(u64, u64, i64, i64)>>);
-
-impl Stamp {
-    pub(super) fn of(settings: &samovar_config::Tls) -> Stamp {
-        let of = |path: &Path| {
-            let found = fs::metadata(path).ok()?;
-            Some((found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
-        };
-        let clients = settings.client_ca.iter().chain(&settings.client_crls);
-        let mut stamps: Vec<_> = clients.map(|path| of(path)).collect();
-        for (index, path) in settings.certificates.iter().enumerate() {
-            stamps.push(of(path));
-            stamps.push(of(&with_extension(path, "ocsp")));
-            match settings.keys.get(index) {
-                Some(key) => stamps.push(of(key)),
-                None => stamps.extend(key_places(path).map(|path| of(&path))),
-            }
-        }
-        Stamp(stamps)
-    }
 }
 
 impl Files {
@@ -181,11 +156,11 @@ fn find_key(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError
     }
 }
 
-fn key_places(path: &Path) -> impl Iterator<Item = PathBuf> {
+pub(super) fn key_places(path: &Path) -> impl Iterator<Item = PathBuf> {
     [path.with_extension("key"), path.with_file_name("privkey.pem")].into_iter()
 }
 
-fn with_extension(path: &Path, extension: &str) -> PathBuf {
+pub(super) fn with_extension(path: &Path, extension: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
     name.push(extension);

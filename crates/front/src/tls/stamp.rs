@@ -1,0 +1,93 @@
+//! Whether files are to be read again: because they have changed, or could not be read.
+
+use super::failure::TlsError;
+use super::files::{key_places, with_extension};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// What tells that files have changed: of each its inode, its size, and when its contents and its rights were changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stamp(Vec<Option<(u64, u64, [i64; 4])>>);
+
+impl Stamp {
+    pub(super) fn of(settings: &samovar_config::Tls) -> Stamp {
+        let of = |path: &Path| {
+            let found = fs::metadata(path).ok()?;
+            let times = [found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec()];
+            Some((found.ino(), found.size(), times))
+        };
+        let clients = settings.client_ca.iter().chain(&settings.client_crls);
+        let mut stamps: Vec<_> = clients.map(|path| of(path)).collect();
+        for (index, path) in settings.certificates.iter().enumerate() {
+            stamps.push(of(path));
+            stamps.push(of(&with_extension(path, "ocsp")));
+            match settings.keys.get(index) {
+                Some(key) => stamps.push(of(key)),
+                None => stamps.extend(key_places(path).map(|path| of(&path))),
+            }
+        }
+        Stamp(stamps)
+    }
+}
+
+/// What was wrong with files that had changed.
+#[derive(Debug)]
+pub(super) struct Refused {
+    stamp: Stamp,
+    said: String,
+    is_settled: bool,
+}
+
+impl Refused {
+    pub(super) fn new(stamp: Stamp, error: &TlsError) -> Refused {
+        // Rights may be given to a folder, and descriptors come back: nothing of that can be seen in a stamp.
+        let is_settled = matches!(error, TlsError::Unusable { .. });
+        Refused { stamp, said: error.to_string(), is_settled }
+    }
+
+    /// Whether they would be refused again.
+    pub(super) fn is_settled(&self, stamp: &Stamp) -> bool {
+        self.is_settled && self.stamp == *stamp
+    }
+
+    /// Whether all of it was said by the other one.
+    pub(super) fn is_known(&self, before: Option<&Refused>) -> bool {
+        before.is_some_and(|before| before.stamp == self.stamp && before.said == self.said)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+    use std::path::PathBuf;
+
+    fn unreadable(kind: io::ErrorKind) -> TlsError {
+        TlsError::Unreadable { path: PathBuf::from("a.pem"), cause: kind.into(), hint: "wait" }
+    }
+
+    fn unusable() -> TlsError {
+        TlsError::Unusable {
+            path: PathBuf::from("a.pem"),
+            what: "it is empty".into(),
+            hint: "fill it",
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_tried_again_and_said_once() {
+        let stamps = [1, 2].map(|inode| Stamp(vec![Some((inode, 0, [0; 4]))]));
+        let refused = |index: usize, error: &TlsError| Refused::new(stamps[index].clone(), error);
+        let first = refused(0, &unreadable(io::ErrorKind::PermissionDenied));
+        assert!(!first.is_settled(&stamps[0]) && !first.is_known(None));
+        let again = refused(0, &unreadable(io::ErrorKind::PermissionDenied));
+        assert!(!again.is_settled(&stamps[0]) && again.is_known(Some(&first)));
+        let other = refused(0, &unreadable(io::ErrorKind::StorageFull));
+        assert!(!other.is_known(Some(&again)), "something else is wrong");
+        let useless = refused(0, &unusable());
+        assert!(useless.is_settled(&stamps[0]) && !useless.is_settled(&stamps[1]));
+        assert!(!useless.is_known(Some(&other)));
+        assert!(!refused(1, &unusable()).is_known(Some(&useless)), "another file");
+    }
+}
