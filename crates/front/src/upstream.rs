@@ -3,10 +3,11 @@
 //! `record` are the records, which `client` reads and writes too; `reply` is what they come to, pure; `choose`, pure too, says
 //! which of several php-fpms is asked, `names` where those with names are, `pool` has the connections to each, `open` makes one, `places` says how many all threads have
 //! and, by a `tally` of each and of each of a name's addresses, how they fare (as long as they are `remembered`), `down` who took no connection lately, `talk` is one request
-//! on one of them, a task of its own, and `answer` what it and the request's own task know of each other. Imports `exchange` and `runtime`; knows no HTTP but an answer's head as bytes.
+//! on one of them, a task of its own, `course` whose time that takes, and `answer` what it and the request's own task know of each other. Imports `setup`, `exchange` and `runtime`; knows no HTTP but an answer's head as bytes.
 
 mod answer;
 mod choose;
+mod course;
 mod down;
 mod names;
 mod open;

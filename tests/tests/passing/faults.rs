@@ -53,6 +53,39 @@ fn one_that_hangs_is_given_up() {
     site.open("never");
 }
 
+/// Its answer waits in a file, and php-fpm's process is there for others.
+#[test]
+fn one_whose_client_reads_nothing_is_free() {
+    let site = Passing::start(1, |start| start);
+    let mut slow = site.server.client();
+    slow.send(&Request::get("/old/?do=long").bytes());
+    eventually("a request at php-fpm", || (site.in_use() == 1).then_some(()));
+    eventually("php-fpm has given its answer", || (site.in_use() == 0).then_some(()));
+    assert!(site.get("/old/").text().starts_with("old "), "by its only process");
+    let answer = slow.read(false);
+    assert_eq!((answer.status, answer.complete), (200, true));
+    let expected: Vec<u8> = (0..200u32).flat_map(|i| vec![b'a' + (i % 26) as u8; 50_000]).collect();
+    assert!(answer.body == expected, "{} bytes", answer.body.len());
+}
+
+/// What a client takes of a request's time is none of php-fpm's, where php-fpm has to wait for it.
+#[test]
+fn one_that_waits_for_its_client_is_not_late() {
+    let limits = ["--answer-memory-bytes-max", "64K", "--answer-file-bytes-max", "0"];
+    let times = ["--request-timeout", "1s", "--answer-timeout", "1s"];
+    let site = Passing::start(2, |start| start.args(limits).args(times));
+    let mut slow = site.server.client();
+    slow.send(&Request::get("/old/?do=long").bytes());
+    eventually("a request at php-fpm", || (site.in_use() == 1).then_some(()));
+    // By this one it is seen that the time is over.
+    let late = site.get(&format!("/old/?do=wait&gate={}", site.gate("never")));
+    assert_eq!(late.status, 504);
+    let answer = slow.read(false);
+    assert_eq!((answer.status, answer.complete, answer.body.len()), (200, true, 10_000_000));
+    assert_eq!(site.trouble("long") + site.trouble("quiet"), 1, "of the other");
+    site.open("never");
+}
+
 #[test]
 fn a_full_queue_is_waited_for_and_no_longer() {
     let root = site();

@@ -2,30 +2,19 @@
 //!
 //! While the client keeps up, bytes go straight from the slot to the socket, each flush at once. When the socket is
 //! full, what the worker gives is kept: in memory up to `limits.answer_memory_bytes_max`, then in an unlinked file of
-//! up to `limits.answer_file_bytes_max`; so a worker is done at its own speed, however slow its client is. Beyond both
-//! the slot's window fills, and the worker waits, as it does when there is no room on the disk.
-//!
-//! The order of bytes is: memory, file, what a full disk refused, slot. Memory is given nothing new while the file holds
-//! anything.
+//! up to `limits.answer_file_bytes_max` (`kept`); so a worker is done at its own speed, however slow its client is. Beyond
+//! both the slot's window fills, and the worker waits, as it does when there is no room on the disk.
 
 use super::answer::{Exchange, Piece};
+use super::kept::{self, Kept, Next, Room, Written};
 use super::later::Cost;
 use super::lost::Lost;
 use crate::runtime::disk::{DiskJob, DiskThreads, Reading};
 use crate::setup::Setup;
-use bytes::Bytes;
 use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-
-/// Bytes read back from the file at a time.
-const CHUNK_BYTES: usize = 64 * 1024;
 
 /// An answer on its way. The connection's task fills it, the body that hyper asks empties it.
 #[derive(Debug)]
@@ -41,16 +30,8 @@ struct State {
     exchange: Option<Exchange>,
     /// What comes after the last byte.
     end: Option<Result<Cost, Lost>>,
-    memory: VecDeque<Bytes>,
-    memory_bytes: usize,
-    file: Option<Arc<File>>,
-    written: u64,
-    read: u64,
+    kept: Kept,
     job: Option<Job>,
-    /// What the disk did not take: it comes behind what the file holds.
-    untaken: Option<Bytes>,
-    /// The disk has failed this answer once: it is not asked again.
-    is_diskless: bool,
 }
 
 #[derive(Debug)]
@@ -59,28 +40,9 @@ enum Job {
     Read(Reading),
 }
 
-/// What became of a write: the bytes come back if the disk did not take them.
-#[derive(Debug)]
-struct Written {
-    file: Option<Arc<File>>,
-    bytes: Bytes,
-    result: io::Result<()>,
-}
-
 impl Relay {
     pub(crate) fn new(disk: &Rc<DiskThreads>, setup: &Rc<Setup>, exchange: Exchange) -> Relay {
-        let state = State {
-            exchange: Some(exchange),
-            end: None,
-            memory: VecDeque::new(),
-            memory_bytes: 0,
-            file: None,
-            written: 0,
-            read: 0,
-            job: None,
-            untaken: None,
-            is_diskless: false,
-        };
+        let state = State { exchange: Some(exchange), end: None, kept: Kept::default(), job: None };
         let (disk, setup) = (Rc::clone(disk), Rc::clone(setup));
         Relay { disk, setup, state: RefCell::new(state) }
     }
@@ -89,20 +51,13 @@ impl Relay {
     pub(crate) fn poll_piece(&self, cx: &mut Context<'_>) -> Poll<Result<Piece, Lost>> {
         let state = &mut *self.state.borrow_mut();
         loop {
-            if let Some(bytes) = state.memory.pop_front() {
-                state.memory_bytes -= bytes.len();
-                return Poll::Ready(Ok(Piece::Bytes(bytes)));
-            }
-            if state.job.is_some() {
-                ready!(self.poll_job(state, cx));
-            } else if state.read < state.written {
-                let Some(file) = &state.file else { return Poll::Ready(Err(Lost::Disk)) };
-                let len = (state.written - state.read).min(CHUNK_BYTES as u64) as usize;
-                state.job = Some(Job::Read(self.disk.read(file, state.read, len)));
-            } else if let Some(bytes) = state.untaken.take() {
-                return Poll::Ready(Ok(Piece::Bytes(bytes)));
-            } else {
-                break;
+            match state.kept.next() {
+                Next::Bytes(bytes) => return Poll::Ready(Ok(Piece::Bytes(bytes))),
+                _ if state.job.is_some() => ready!(self.poll_job(state, cx)),
+                Next::OfFile(file, at, len) => {
+                    state.job = Some(Job::Read(self.disk.read(&file, at, len)));
+                }
+                Next::Nothing => break,
             }
         }
         if let Some(end) = state.end.take() {
@@ -125,24 +80,17 @@ impl Relay {
             if state.job.is_some() && self.poll_job(state, cx).is_pending() {
                 return;
             }
-            let limits = &self.setup.settings.limits;
-            let is_file_empty = state.read == state.written;
-            if is_file_empty {
-                (state.read, state.written) = (0, 0);
-            }
-            let has_memory = is_file_empty
-                && state.untaken.is_none()
-                && (state.memory_bytes as u64) < limits.answer_memory_bytes_max;
-            let has_file = !state.is_diskless && state.written < limits.answer_file_bytes_max;
-            let Some(exchange) = state.exchange.as_mut().filter(|_| has_memory || has_file) else {
-                return;
-            };
-            match exchange.poll_piece(cx) {
-                Poll::Pending => return,
-                Poll::Ready(Ok(Piece::Bytes(bytes))) if has_memory => state.keep(bytes),
-                Poll::Ready(Ok(Piece::Bytes(bytes))) => state.job = Some(self.write(state, bytes)),
-                Poll::Ready(Ok(Piece::End(cost))) => state.finish(Ok(cost)),
-                Poll::Ready(Err(lost)) => state.finish(Err(lost)),
+            let room = state.kept.room(&self.setup.settings.limits);
+            let Some((exchange, room)) = state.exchange.as_mut().zip(room) else { return };
+            match (exchange.poll_piece(cx), room) {
+                (Poll::Pending, _) => return,
+                (Poll::Ready(Ok(Piece::Bytes(bytes))), Room::Memory) => state.kept.put(bytes),
+                (Poll::Ready(Ok(Piece::Bytes(bytes))), Room::File) => {
+                    let write = kept::write(&self.disk, &self.setup.settings, &state.kept, bytes);
+                    state.job = Some(Job::Write(write));
+                }
+                (Poll::Ready(Ok(Piece::End(cost))), _) => state.finish(Ok(cost)),
+                (Poll::Ready(Err(lost)), _) => state.finish(Err(lost)),
             }
         }
     }
@@ -157,46 +105,23 @@ impl Relay {
         self.state.borrow_mut().part(Exchange::give_up)
     }
 
-    fn write(&self, state: &State, bytes: Bytes) -> Job {
-        let (file, at) = (state.file.clone(), state.written);
-        let folder = self.setup.settings.temp_dir.clone();
-        Job::Write(self.disk.run(move || {
-            let file = match file {
-                Some(file) => Ok(file),
-                None => tempfile::tempfile_in(folder).map(Arc::new),
-            };
-            let result = file.as_ref().map(|file| file.write_all_at(&bytes, at));
-            let result = result.unwrap_or_else(|error| Err(error.kind().into()));
-            Ok(Written { file: file.ok(), bytes, result })
-        }))
-    }
-
     /// Goes on with what a thread does.
     fn poll_job(&self, state: &mut State, cx: &mut Context<'_>) -> Poll<()> {
         match &mut state.job {
             None => return Poll::Ready(()),
             Some(Job::Write(job)) => match ready!(Pin::new(job).poll(cx)) {
-                Ok(Written { file, bytes, result: Ok(()) }) => {
-                    state.file = file;
-                    state.written += bytes.len() as u64;
-                }
-                Ok(Written { bytes, result: Err(error), .. }) => {
-                    self.disk.report("an answer", &self.setup.settings.temp_dir, &error);
-                    state.is_diskless = true;
-                    state.untaken = Some(bytes);
+                Ok(written) => {
+                    if let Err(error) = state.kept.has_written(written) {
+                        self.disk.report("an answer", &self.setup.settings.temp_dir, &error);
+                    }
                 }
                 Err(_) => state.finish(Err(Lost::Disk)),
             },
             Some(Job::Read(reading)) => match ready!(Pin::new(reading).poll(cx)) {
-                Ok(bytes) => {
-                    state.read += bytes.len() as u64;
-                    state.keep(bytes);
-                }
+                Ok(bytes) => state.kept.has_read(bytes),
                 Err(error) => {
                     self.disk.report("an answer", &self.setup.settings.temp_dir, &error);
-                    // What comes behind a gap is none of the answer.
-                    state.read = state.written;
-                    state.untaken = None;
+                    state.kept.has_lost();
                     state.finish(Err(Lost::Disk));
                 }
             },
@@ -207,11 +132,6 @@ impl Relay {
 }
 
 impl State {
-    fn keep(&mut self, bytes: Bytes) {
-        self.memory_bytes += bytes.len();
-        self.memory.push_back(bytes);
-    }
-
     /// Parts with the worker, who may be done already.
     fn part(&mut self, how: fn(&mut Exchange) -> Cost) -> Cost {
         match (&mut self.exchange, self.end.take()) {

@@ -25,6 +25,7 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// How often a request is sent: once more, where php-fpm had closed the kept connection that it went over.
@@ -76,6 +77,7 @@ pub(super) async fn run(
             Err(Broken::Body(BodyFailure::TooLarge)) => return Err(Failure::BodyTooLarge),
             Err(Broken::Body(BodyFailure::Timeout)) => return Err(Failure::BodyTimeout),
             Err(Broken::Body(BodyFailure::Incomplete)) => return Err(Failure::BadBody),
+            Err(Broken::Disk) => return Err(Failure::Internal),
         }
     }
     Err(Failure::Internal)
@@ -118,12 +120,12 @@ fn is_safe(method: &Method) -> bool {
 fn terms(request: &ScriptRequest<'_>, upstream: &Upstream) -> Terms {
     let settings = &request.context.setup.settings;
     let (timeouts, path) = (&settings.timeouts, request.script.terms.time);
-    let waiting = settings.limits.answer_memory_bytes_max;
     Terms {
         answer: path.map_or(timeouts.answer, |_| Duration::ZERO),
         whole: path.unwrap_or(timeouts.request),
         after: timeouts.after,
-        waiting_bytes_max: usize::try_from(waiting).unwrap_or(usize::MAX).max(1),
+        disk: Rc::clone(&request.shared().disk),
+        setup: Rc::clone(request.context.setup),
         upstream: upstream.clone(),
         request_id: request.context.id.to_str().unwrap_or_default().to_owned(),
     }

@@ -1,13 +1,24 @@
 //! deliver: what a request's own task and the task that talks to php-fpm know of each other.
 
+use super::course::Course;
 use crate::exchange::BodyFailure;
+use crate::exchange::kept::{self, Kept, Next, Room};
+use crate::runtime::disk::{DiskThreads, Reading};
 use crate::runtime::trouble::Trouble;
 use crate::runtime::waker::remember;
+use crate::setup::Setup;
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+
+/// How long php-fpm waits for the client of one answer, all in all, before what comes goes into a file: who keeps up needs none.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The head of an answer, as lines.
 #[derive(Debug)]
@@ -22,6 +33,8 @@ pub(crate) enum Broken {
     Stale,
     /// The client did not send what it had promised.
     Body(BodyFailure),
+    /// What was kept of it in a file cannot be had back.
+    Disk,
 }
 
 /// The answer on its way; who drops it wants no more of it.
@@ -36,10 +49,13 @@ pub(super) struct Filling(Rc<Inner>);
 struct Inner {
     head: RefCell<Option<Head>>,
     has_head: Cell<bool>,
-    waiting: RefCell<VecDeque<Bytes>>,
-    bytes: Cell<usize>,
-    /// No more is read meanwhile.
-    bytes_max: usize,
+    disk: Rc<DiskThreads>,
+    setup: Rc<Setup>,
+    kept: RefCell<Kept>,
+    /// What a thread brings of it.
+    reading: RefCell<Option<Reading>>,
+    /// For how long php-fpm has waited for the client.
+    waited: Cell<Duration>,
     end: Cell<Option<Result<(), Broken>>>,
     is_unwanted: Cell<bool>,
     /// The client has all it was promised: what else comes is forgotten.
@@ -48,14 +64,16 @@ struct Inner {
     writer: RefCell<Option<Waker>>,
 }
 
-/// Both ends of an answer of which so many bytes may wait for the client.
-pub(super) fn pair(bytes_max: usize) -> (Answering, Filling) {
+/// Both ends of an answer of which as much may wait for the client as the settings say.
+pub(super) fn pair(disk: &Rc<DiskThreads>, setup: &Rc<Setup>) -> (Answering, Filling) {
     let inner = Rc::new(Inner {
         head: RefCell::default(),
         has_head: Cell::new(false),
-        waiting: RefCell::default(),
-        bytes: Cell::new(0),
-        bytes_max,
+        disk: Rc::clone(disk),
+        setup: Rc::clone(setup),
+        kept: RefCell::default(),
+        reading: RefCell::default(),
+        waited: Cell::default(),
         end: Cell::new(None),
         is_unwanted: Cell::new(false),
         is_let_go: Cell::new(false),
@@ -88,12 +106,20 @@ impl Answering {
     }
 
     /// The next bytes of the body; `None` at its end.
-    pub(crate) fn poll_piece(&self, cx: &Context<'_>) -> Poll<Result<Option<Bytes>, Broken>> {
+    pub(crate) fn poll_piece(&self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Broken>> {
         let inner = &*self.0;
-        if let Some(bytes) = inner.waiting.borrow_mut().pop_front() {
-            inner.bytes.set(inner.bytes.get() - bytes.len());
-            wake(&inner.writer);
-            return Poll::Ready(Ok(Some(bytes)));
+        loop {
+            ready!(inner.poll_reading(cx))?;
+            match inner.kept.borrow_mut().next() {
+                Next::Bytes(bytes) => {
+                    wake(&inner.writer);
+                    return Poll::Ready(Ok(Some(bytes)));
+                }
+                Next::OfFile(file, at, len) => {
+                    *inner.reading.borrow_mut() = Some(inner.disk.read(&file, at, len));
+                }
+                Next::Nothing => break,
+            }
         }
         if let Some(end) = inner.end.get() {
             return Poll::Ready(end.map(|()| None));
@@ -107,9 +133,44 @@ impl Answering {
     /// The client has all it was promised; the script may run on.
     pub(crate) fn let_go(&self) {
         self.0.is_let_go.set(true);
-        self.0.waiting.borrow_mut().clear();
-        self.0.bytes.set(0);
+        *self.0.kept.borrow_mut() = Kept::default();
         wake(&self.0.writer);
+    }
+}
+
+impl Inner {
+    /// Goes on with what a thread brings.
+    fn poll_reading(&self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        let mut reading = self.reading.borrow_mut();
+        let Some(running) = reading.as_mut() else { return Poll::Ready(Ok(())) };
+        let read = ready!(Pin::new(running).poll(cx));
+        *reading = None;
+        let mut kept = self.kept.borrow_mut();
+        Poll::Ready(match read {
+            Ok(bytes) => {
+                kept.has_read(bytes);
+                Ok(())
+            }
+            Err(error) => {
+                self.report(&error);
+                kept.has_lost();
+                Err(Broken::Disk)
+            }
+        })
+    }
+
+    fn report(&self, error: &io::Error) {
+        self.disk.report("an answer", &self.setup.settings.temp_dir, error);
+    }
+
+    /// Where the next bytes of php-fpm's may go now.
+    fn room(&self) -> Option<Room> {
+        let mut kept = self.kept.borrow_mut();
+        // However little may wait: one piece is on its way.
+        if kept.is_empty() {
+            return Some(Room::Memory);
+        }
+        kept.room(&self.setup.settings.limits)
     }
 }
 
@@ -127,21 +188,60 @@ impl Filling {
         wake(&self.0.reader);
     }
 
-    pub(super) fn put(&self, bytes: Bytes) {
-        if !bytes.is_empty() && !self.0.is_let_go.get() {
-            self.0.bytes.set(self.0.bytes.get() + bytes.len());
-            self.0.waiting.borrow_mut().push_back(bytes);
-            wake(&self.0.reader);
+    /// Gives bytes to the client, or to what waits for it: in memory, in a file if the client has been waited for, and
+    /// beyond that php-fpm waits.
+    pub(super) async fn put(&self, bytes: Bytes, course: &Course) -> Result<(), Broken> {
+        let inner = &*self.0;
+        if bytes.is_empty() {
+            return Ok(());
         }
+        if inner.room() != Some(Room::Memory) {
+            let _client = course.wait_for_client();
+            while !inner.is_let_go.get() {
+                let patience = PATIENCE.saturating_sub(inner.waited.get());
+                match inner.room() {
+                    Some(Room::Memory) => break,
+                    Some(Room::File) if patience.is_zero() => return self.spool(bytes).await,
+                    Some(Room::File) => {
+                        let since = Instant::now();
+                        // Over or not: what follows depends on what there is room for.
+                        let _ = timeout(patience, self.room_in_memory()).await;
+                        inner.waited.set(inner.waited.get() + since.elapsed());
+                    }
+                    None => self.room_in_memory().await,
+                }
+            }
+        }
+        if !inner.is_let_go.get() {
+            inner.kept.borrow_mut().put(bytes);
+            wake(&inner.reader);
+        }
+        Ok(())
+    }
+
+    async fn room_in_memory(&self) {
+        poll_fn(|cx| {
+            self.watch(cx);
+            let is_over = self.0.is_let_go.get() || self.0.room() == Some(Room::Memory);
+            if is_over { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
+    async fn spool(&self, bytes: Bytes) -> Result<(), Broken> {
+        let inner = &*self.0;
+        let write = kept::write(&inner.disk, &inner.setup.settings, &inner.kept.borrow(), bytes);
+        let written = write.await.map_err(|_| Broken::Disk)?;
+        if let Err(error) = inner.kept.borrow_mut().has_written(written) {
+            inner.report(&error);
+        }
+        wake(&inner.reader);
+        Ok(())
     }
 
     pub(super) fn end(&self, end: Result<(), Broken>) {
         self.0.end.set(Some(end));
         wake(&self.0.reader);
-    }
-
-    pub(super) fn has_room(&self) -> bool {
-        self.0.bytes.get() < self.0.bytes_max
     }
 
     pub(super) fn is_unwanted(&self) -> bool {

@@ -1,10 +1,11 @@
 //! submit … deliver: one request at a php-fpm, and its answer.
 //!
 //! A task of its own writes and reads at the same time: a script may answer before it has read all of its body. What the
-//! client does not take waits in memory, up to a limit, beyond which php-fpm waits. Time counts while php-fpm owes a
-//! byte, or does not take one; not while a client is waited for.
+//! client does not take waits in memory, then in a file, up to limits beyond which php-fpm waits (`answer`). Time counts
+//! while php-fpm owes a byte, or does not take one; not while a client is waited for (`course`).
 
 use super::answer::{Answering, Broken, Filling, pair};
+use super::course::{self, Course};
 use super::open::AnyWire;
 use super::pool::Link;
 use super::record::{
@@ -12,17 +13,18 @@ use super::record::{
 };
 use super::reply::{Reply, Step};
 use crate::exchange::BodyFailure;
+use crate::runtime::disk::DiskThreads;
 use crate::runtime::trouble::Trouble;
+use crate::setup::Setup;
 use bytes::{BufMut, Bytes, BytesMut};
 use samovar_config::Upstream;
-use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
+use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
-use tokio::time::Instant;
 
 /// There is one request at a time.
 const ID: u16 = 1;
@@ -31,8 +33,6 @@ const KEEP_CONNECTION: u8 = 1;
 const READ_BYTES: usize = 32 * 1024;
 /// Bytes of php-fpm's messages that one request has in the log.
 const SAID_BYTES_MAX: usize = 8 * 1024;
-/// Where no time is set: longer than any server runs.
-const FOR_EVER: Duration = Duration::from_hours(24 * 365);
 
 /// A request's body on its way in.
 pub(crate) trait Feed {
@@ -41,7 +41,7 @@ pub(crate) trait Feed {
 }
 
 /// What holds for one request.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Terms {
     /// Without a byte from php-fpm; zero: for ever.
     pub(crate) answer: Duration,
@@ -49,8 +49,9 @@ pub(crate) struct Terms {
     pub(crate) whole: Duration,
     /// For what it does when its client has all of the answer; zero: for ever.
     pub(crate) after: Duration,
-    /// Bytes of the answer that may wait for the client.
-    pub(crate) waiting_bytes_max: usize,
+    /// Who keeps what waits for the client, and how much.
+    pub(crate) disk: Rc<DiskThreads>,
+    pub(crate) setup: Rc<Setup>,
     /// For the log.
     pub(crate) upstream: Upstream,
     pub(crate) request_id: String,
@@ -91,7 +92,7 @@ pub(crate) fn talk(
     feed: impl Feed + 'static,
     terms: Terms,
 ) -> Answering {
-    let (answering, filling) = pair(terms.waiting_bytes_max);
+    let (answering, filling) = pair(&terms.disk, &terms.setup);
     tokio::task::spawn_local(async move {
         let news = link.news();
         let mut talk = Talk { filling, terms, course: Course::new(), said: 0 };
@@ -112,34 +113,6 @@ struct Talk {
     terms: Terms,
     course: Course,
     said: usize,
-}
-
-/// How far a request is, for who looks at the clock.
-struct Course {
-    started: Instant,
-    /// When php-fpm took or gave something last.
-    moved: Cell<Instant>,
-    /// Who is waited for is a client.
-    reader_waits: Cell<bool>,
-    writer_waits: Cell<bool>,
-    has_byte: Cell<bool>,
-}
-
-impl Course {
-    fn new() -> Course {
-        let now = Instant::now();
-        Course {
-            started: now,
-            moved: Cell::new(now),
-            reader_waits: Cell::new(false),
-            writer_waits: Cell::new(false),
-            has_byte: Cell::new(false),
-        }
-    }
-
-    fn moves(&self) {
-        self.moved.set(Instant::now());
-    }
 }
 
 /// Why a request was not written to its end.
@@ -165,7 +138,7 @@ impl Talk {
         let end = {
             let mut reading = pin!(read(&mut reader, filling, course, terms, said));
             let mut writing = pin!(write(&mut writer, begun, feed, course));
-            let mut over = pin!(over(course, terms));
+            let mut over = pin!(course.over(terms.answer, terms.whole));
             let mut unwanted = pin!(unwanted(filling, terms.after));
             loop {
                 tokio::select! {
@@ -192,7 +165,7 @@ impl Talk {
                 }
                 Ok(())
             }
-            Err(Broken::Trouble(Trouble::Closed)) if link.is_kept && !course.has_byte.get() => {
+            Err(Broken::Trouble(Trouble::Closed)) if link.is_kept && !course.has_byte() => {
                 Err(Broken::Stale)
             }
             Err(broken) => Err(broken),
@@ -209,29 +182,7 @@ async fn unwanted(filling: &Filling, after: Duration) {
     })
     .await;
     if filling.is_let_go() {
-        tokio::time::sleep(or_ever(after)).await;
-    }
-}
-
-fn or_ever(time: Duration) -> Duration {
-    if time.is_zero() { FOR_EVER } else { time }
-}
-
-/// Returns when php-fpm's time is over.
-async fn over(course: &Course, terms: &Terms) -> Trouble {
-    let (answer, whole) = (or_ever(terms.answer), or_ever(terms.whole));
-    loop {
-        let is_clients = course.reader_waits.get() || course.writer_waits.get();
-        let since = if is_clients { Instant::now() } else { course.moved.get() };
-        let (quiet, long) = (since + answer, course.started + whole);
-        let now = Instant::now();
-        if now >= long {
-            return Trouble::Long;
-        }
-        if now >= quiet {
-            return Trouble::Quiet;
-        }
-        tokio::time::sleep_until(quiet.min(long)).await;
+        tokio::time::sleep(course::or_ever(after)).await;
     }
 }
 
@@ -244,10 +195,10 @@ async fn write(
     put(writer, &begun, course).await?;
     drop(begun);
     loop {
-        course.writer_waits.set(true);
-        let next = feed.next().await;
-        course.writer_waits.set(false);
-        course.moves();
+        let next = {
+            let _client = course.wait_for_client();
+            feed.next().await
+        };
         let Some(bytes) = next else { break };
         let mut out = BytesMut::new();
         for piece in bytes.map_err(Unsent::Body)?.chunks(CONTENT_BYTES_MAX) {
@@ -296,28 +247,17 @@ async fn read(
                 Step::Nothing => {}
                 Step::Head(head, first) => {
                     filling.head(head);
-                    filling.put(first);
+                    filling.put(first, course).await?;
                 }
-                Step::Body(bytes) => filling.put(bytes),
+                Step::Body(bytes) => filling.put(bytes, course).await?,
                 Step::Said(text) => say(terms, &text, said),
                 Step::End => return Ok(input.is_empty()),
             }
         }
-        if !filling.has_room() {
-            course.reader_waits.set(true);
-            poll_fn(|cx| {
-                filling.watch(cx);
-                if filling.has_room() { Poll::Ready(()) } else { Poll::Pending }
-            })
-            .await;
-            course.reader_waits.set(false);
-            course.moves();
-        }
         input.reserve(READ_BYTES);
         match reader.read_buf(&mut input).await {
             Ok(1..) => {
-                course.has_byte.set(true);
-                course.moves();
+                course.has_begun();
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(0) | Err(_) => return Err(Broken::Trouble(Trouble::Closed)),
