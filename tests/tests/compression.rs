@@ -299,6 +299,7 @@ fn static_files_are_packed_too() {
         let plain = Request::get("/a.css").header("If-None-Match", tag.trim_start_matches("W/"));
         let plain = server.client().request(&plain);
         assert_eq!((plain.status, plain.header("etag")), (304, tag.strip_prefix("W/")));
+        assert_eq!(plain.header("vary"), Some("Accept-Encoding"), "as the answer had it");
     }
     assert_eq!(ask(&server, "/a.png", "gzip").header("content-encoding"), None);
     let part =
@@ -364,6 +365,27 @@ fn packed_files_beside_others() {
     assert_eq!((alone.text().as_str(), alone.header("vary")), ("alone", None));
     // Nothing but packed files has no name of its own.
     assert_eq!(ask(&server, "/a.css.gz", "gzip").header("content-encoding"), None);
+}
+
+/// A cache that learns by HEAD that its answer is good compares what the head of a GET would say.
+#[test]
+fn a_head_is_that_of_the_packed_answer() {
+    let server = server();
+    write(&server.folder().join("root"), "a.css", &text(200_000), 100);
+    let script = "/?headers[]=ETag:%20%22a%22&headers[]=Content-Length:%205000";
+    for target in ["/a.css", script] {
+        let head = Request::new("HEAD", target).header("Accept-Encoding", "gzip");
+        let head = server.client().request(&head);
+        let got = ask(&server, target, "gzip");
+        for name in ["etag", "content-encoding", "vary", "accept-ranges", "content-type"] {
+            assert_eq!(head.header(name), got.header(name), "{target} {name}");
+        }
+        assert_eq!(head.header("content-encoding"), Some("gzip"), "{target}");
+        assert_eq!(head.header("content-length"), None, "{target}: that of other bytes");
+        let plain = server.client().request(&Request::new("HEAD", target));
+        let length = if target == script { "5000" } else { "200000" };
+        assert_eq!(plain.header("content-length"), Some(length));
+    }
 }
 
 /// As the guide says: not every program that packs keeps all of a file's time.

@@ -86,8 +86,17 @@ pub(crate) fn pack(
         return response;
     }
     vary(response.headers_mut());
-    let Some(coding) = wish.coding.filter(|_| !wish.is_head) else { return response };
+    let Some(coding) = wish.coding else { return response };
+    let is_known = size(&response, wish.is_head).is_some();
     let (mut head, body) = response.into_parts();
+    if wish.is_head {
+        // What a GET would bring is short or long; where nobody knows, nothing is said of it.
+        if is_known {
+            describe(&mut head.headers, coding);
+            return Response::from_parts(head, AnswerBody::empty());
+        }
+        return Response::from_parts(head, body);
+    }
     let body = match body.into_whole() {
         Ok(bytes) if bytes.len() <= INLINE_BYTES_MAX => {
             let packed = whole(coding, &bytes);
@@ -146,19 +155,29 @@ fn is_packable(settings: &Compression, response: &Response<AnswerBody>, is_head:
     if has_part || has(&header::CONTENT_ENCODING) || has(&header::CONTENT_RANGE) {
         return false;
     }
-    let declared = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
-    let size = response.body().size_hint().exact().filter(|_| !is_head).or(declared);
-    if size.is_some_and(|size| size < settings.bytes_min) {
+    if size(response, is_head).is_some_and(|size| size < settings.bytes_min) {
         return false;
     }
-    is_listed(settings, headers) && !forbids(headers) && !DIGESTS.iter().any(has)
+    let is_listed = headers.get(header::CONTENT_TYPE).is_some_and(|kind| is_listed(settings, kind));
+    is_listed && !forbids(headers) && !DIGESTS.iter().any(has)
 }
 
-/// Whether its media type is worth it.
-fn is_listed(settings: &Compression, headers: &HeaderMap) -> bool {
-    let Some(kind) = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()) else {
-        return false;
-    };
+/// How long it is, or what a HEAD asks about, if that is known.
+fn size(response: &Response<AnswerBody>, is_head: bool) -> Option<u64> {
+    let declared = response.headers().get(header::CONTENT_LENGTH);
+    let declared = declared.and_then(|v| v.to_str().ok()?.parse().ok());
+    // A script that is asked for a head has no body; a file has its own.
+    response.body().size_hint().exact().filter(|size| !is_head || *size > 0).or(declared)
+}
+
+/// Whether a file of that size and media type goes out packed to whom accepts it.
+pub(super) fn may_pack(settings: &Compression, kind: &HeaderValue, bytes: u64) -> bool {
+    !settings.codings.is_empty() && bytes >= settings.bytes_min && is_listed(settings, kind)
+}
+
+/// Whether a media type is worth it.
+fn is_listed(settings: &Compression, kind: &HeaderValue) -> bool {
+    let Ok(kind) = kind.to_str() else { return false };
     let kind = kind.split(';').next().unwrap_or(kind).trim();
     let fits = |listed: &str| match listed.strip_suffix('*') {
         Some(family) => {

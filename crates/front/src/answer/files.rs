@@ -8,10 +8,10 @@ pub(crate) mod sendfile;
 mod validate;
 
 use crate::answer::body::AnswerBody;
-use crate::answer::compress::vary;
+use crate::answer::compress::{may_pack, vary};
 use crate::answer::error_page::Failure;
 use crate::runtime::disk::DiskThreads;
-use http::{Method, Response};
+use http::{Method, Response, StatusCode};
 use samovar_config::Compression;
 use send::{Opened, failure, media_type, open, send};
 use std::path::Path;
@@ -37,13 +37,16 @@ pub(crate) fn respond(
         return Err(Failure::NotFound);
     }
     let kind = media_type(path);
-    let Some(compression) = compression.filter(|compression| compression.precompressed) else {
-        return send(disk, Opened { file, metadata, coding: None }, &kind, asked);
+    let is_packed_for_some = compression.is_some_and(|c| may_pack(c, &kind, metadata.len()));
+    let (depends, packed) = match compression.filter(|compression| compression.precompressed) {
+        Some(compression) => beside::find(path, &metadata, asked.headers, &compression.codings),
+        None => (false, None),
     };
-    let (depends, packed) = beside::find(path, &metadata, asked.headers, &compression.codings);
     let opened = packed.unwrap_or(Opened { file, metadata, coding: None });
     let mut response = send(disk, opened, &kind, asked)?;
-    if depends {
+    // What has not changed says what the answer before depended on (RFC 9110, 15.4.5), though it has no media type.
+    let is_unchanged = response.status() == StatusCode::NOT_MODIFIED;
+    if depends || is_unchanged && is_packed_for_some {
         vary(response.headers_mut());
     }
     Ok(response)
