@@ -205,8 +205,10 @@ async fn answer(
     {
         return Ok(own::text(answer));
     }
-    if context.connection.role == Role::Redirect && !is_challenge(path) {
-        return own::to_https(context.https_port(), parts, whole);
+    if let Role::Redirect(port) = context.connection.role
+        && !is_challenge(path)
+    {
+        return own::to_https(port.unwrap_or_else(|| context.https_port()), parts, whole);
     }
     let RequestContext { setup, .. } = *context;
     // What stands in front of us by FastCGI packs by itself.

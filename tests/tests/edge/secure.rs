@@ -175,6 +175,17 @@ fn a_redirecting_address_does_nothing_else() {
     assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
 }
 
+/// As where a container's ports are others than those that visitors see.
+#[test]
+fn a_redirecting_address_names_the_port_that_it_is_told() {
+    let folder = folder();
+    let (start, _) = secure(folder.path());
+    let server = start.args(["--listen", "127.0.0.1:0?redirect=8444"]).start();
+    let plain = format!("http://{}/x", server.addresses("http://")[1]);
+    let answer = curl(&["-D", "-", "-o", "/dev/null", "-H", "Host: a.example", &plain]).1;
+    assert!(answer.contains("location: https://a.example:8444/x\r\n"), "{answer}");
+}
+
 #[test]
 fn slow_clients_are_sent_away_in_each_phase() {
     use std::io::Read;

@@ -67,8 +67,8 @@ impl Protocol {
 pub enum Role {
     /// The site.
     Site,
-    /// The way to the same page by HTTPS.
-    Redirect,
+    /// The way to the same page by HTTPS: at that port, if one is named.
+    Redirect(Option<u16>),
 }
 
 /// What stands in front, which protocol that is, and whether a path follows.
@@ -124,7 +124,8 @@ fn unix(path: &str) -> Option<Place> {
 fn option(listener: &mut Listener, word: &str) -> Option<()> {
     match word.split_once('=') {
         None if word == "proxy" => listener.has_proxy_header = true,
-        None if word == "redirect" => listener.role = Role::Redirect,
+        None if word == "redirect" => listener.role = Role::Redirect(None),
+        Some(("redirect", digits)) => listener.role = Role::Redirect(Some(port(digits)?)),
         Some(("mode", digits)) if matches!(listener.place, Place::Unix(_)) => {
             let mode = u32::from_str_radix(digits, 8).ok().filter(|mode| *mode <= MODE_MAX)?;
             listener.mode = Some(mode);
@@ -132,6 +133,11 @@ fn option(listener: &mut Listener, word: &str) -> Option<()> {
         _ => return None,
     }
     Some(())
+}
+
+fn port(digits: &str) -> Option<u16> {
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|port| is_plain && *port != 0)
 }
 
 impl fmt::Display for Listener {
@@ -165,8 +171,9 @@ mod tests {
         check("http://[::]:80", Some(("[::]:80", Site, false, None)));
         check("https://:443", Some(("https://0.0.0.0:443", Site, false, None)));
         check("https://a.example:443?proxy", Some(("https://a.example:443", Site, true, None)));
-        check("http://:80?redirect", Some(("0.0.0.0:80", Redirect, false, None)));
-        check(":80?redirect&proxy", Some(("0.0.0.0:80", Redirect, true, None)));
+        check("http://:80?redirect", Some(("0.0.0.0:80", Redirect(None), false, None)));
+        check(":80?redirect&proxy", Some(("0.0.0.0:80", Redirect(None), true, None)));
+        check(":80?redirect=8443", Some(("0.0.0.0:80", Redirect(Some(8443)), false, None)));
         check("unix:/run/s.sock", Some(("unix:/run/s.sock", Site, false, None)));
         check("unix:/run/s.sock?mode=0666", Some(("unix:/run/s.sock", Site, false, Some(0o666))));
         check("fcgi://:9000", Some(("fcgi://0.0.0.0:9000", Site, false, None)));
@@ -189,6 +196,10 @@ mod tests {
             ":80?proxy&",
             ":80?mode=0666",
             ":80?PROXY",
+            ":80?redirect=",
+            ":80?redirect=0",
+            ":80?redirect=+443",
+            ":80?redirect=65536",
             "unix:/s?mode=999",
             "unix:/s?mode=1000",
             "https://:443?redirect",

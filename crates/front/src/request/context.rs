@@ -11,7 +11,7 @@ use crate::setup::Setup;
 use crate::shared::Shared;
 use http::request::Parts;
 use http::{HeaderValue, header};
-use samovar_config::Place;
+use samovar_config::{Listener, Place};
 use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 
@@ -65,15 +65,22 @@ impl<'a> RequestContext<'a> {
         host(self.claims, parts)
     }
 
-    /// Where the same pages are by HTTPS.
+    /// Where the same pages are by HTTPS, if nothing else is said.
     pub(super) fn https_port(&self) -> u16 {
-        let secure = self.setup.settings.listen.iter().filter(|listener| listener.is_tls());
-        let mut ports = secure.filter_map(|listener| match &listener.place {
+        https_port(&self.setup.settings.listen)
+    }
+}
+
+/// The usual port, where one of them has it or none has any; else the first: others may be for a proxy alone.
+fn https_port(listen: &[Listener]) -> u16 {
+    let ports = || {
+        let secure = listen.iter().filter(|listener| listener.is_tls());
+        secure.filter_map(|listener| match &listener.place {
             Place::Tcp(at) if at.port != 0 => Some(at.port),
             _ => None,
-        });
-        ports.next().unwrap_or(HTTPS_PORT)
-    }
+        })
+    };
+    ports().find(|port| *port == HTTPS_PORT).or_else(|| ports().next()).unwrap_or(HTTPS_PORT)
 }
 
 /// The name that the client used, without port.
@@ -92,5 +99,30 @@ impl<'a> ScriptRequest<'a> {
     pub(super) fn client(&self) -> IpAddr {
         let peer = self.context.ends.peer.map(|peer| peer.ip());
         self.context.claims.address.or(peer).unwrap_or(Ipv4Addr::UNSPECIFIED.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use samovar_config::Sources;
+    use samovar_config::names::by_flag;
+
+    #[test]
+    fn the_usual_port_is_where_people_are_sent() {
+        for (listen, expected) in [
+            (":80?redirect,https://:443", 443),
+            (":80?redirect,https://:8443", 8443),
+            (":80?redirect,https://127.0.0.1:8443?proxy,https://:443", 443),
+            (":80?redirect,https://:8443,https://:9443", 8443),
+            (":80?redirect,https+unix:/run/s.sock", 443),
+            (":80?redirect,https://:0", 443),
+        ] {
+            let sources = Sources::new(env!("CARGO_MANIFEST_DIR"))
+                .flag(by_flag("listen"), listen)
+                .flag(by_flag("domain"), "a.example");
+            let settings = sources.resolve().expect("settings");
+            assert_eq!(https_port(&settings.listen), expected, "{listen}");
+        }
     }
 }

@@ -53,7 +53,7 @@ pub(super) const SETTINGS: &[Setting] = &[
                that says the server is ready names the port. https:// in front: TLS, by \
                tls.certificates. unix:PATH: a socket in the file system. fcgi:// and fcgi-unix:PATH: FastCGI, \
                for a web server in front. ?redirect behind it: the way \
-               to HTTPS and nothing else. ?proxy: each connection begins with the PROXY protocol, whose \
+               to HTTPS and nothing else; ?redirect=443 names the port that visitors see. ?proxy: each connection begins with the PROXY protocol, whose \
                word is believed. ?mode=0666: who may connect to a socket's file; 0660 without it.",
         on_reload: OnReload::Kept(|old, new| old.listen != new.listen),
         finish: Some(finish::listen),
