@@ -66,7 +66,7 @@ pub(super) fn shapes() -> Vec<Shape> {
     [headers(), lengths(), pseudo_headers(), trailers()].into_iter().flatten().collect()
 }
 
-/// Headers that belong to a connection, or are none.
+/// Headers that belong to a connection (RFC 9113, 8.2.2), or are none (8.2.1); pseudo-headers that are no request's (8.3, 8.3.1).
 fn headers() -> Vec<Shape> {
     let mut shapes = vec![
         get("a request", &[], Some("GET /a")),
@@ -127,7 +127,7 @@ fn headers() -> Vec<Shape> {
     shapes
 }
 
-/// How long is the body?
+/// How long is the body (RFC 9113, 8.1.1)?
 fn lengths() -> Vec<Shape> {
     let mut shapes = Vec::new();
     for (name, lengths) in [
@@ -146,7 +146,7 @@ fn lengths() -> Vec<Shape> {
     shapes
 }
 
-/// For what does it ask?
+/// For what does it ask (RFC 9113, 8.3.1; CONNECT: 8.5)?
 fn pseudo_headers() -> Vec<Shape> {
     let mut shapes = Vec::new();
     for (name, key, value) in [
@@ -184,7 +184,7 @@ fn pseudo_headers() -> Vec<Shape> {
     shapes
 }
 
-/// What comes behind a body?
+/// What comes behind a body (RFC 9113, 8.1 and 8.2.1)?
 fn trailers() -> Vec<Shape> {
     let mut shapes = Vec::new();
     for (name, field) in [

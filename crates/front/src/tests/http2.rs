@@ -194,6 +194,7 @@ fn a_body_that_is_too_large_is_refused_before_it_has_come() {
     }
 }
 
+/// RFC 9113, 8.3.1: a `Host` is the authority; 8.1.1: a length is that of the body.
 #[test]
 fn who_claims_two_hosts_or_two_lengths_is_refused() {
     let server = echo();
@@ -213,7 +214,8 @@ fn who_claims_two_hosts_or_two_lengths_is_refused() {
     }
 }
 
-/// What HTTP/1.1 would read as something else: each ends its stream or its connection, and reaches no worker.
+/// What HTTP/1.1 would read as something else (RFC 9113, 8.2.1, 8.2.2, 8.1.1, 10.3): each ends its stream or its connection, and
+/// reaches no worker.
 #[test]
 fn what_would_be_smuggled_by_a_downgrade_reaches_nobody() {
     let server = Server::new();
@@ -285,6 +287,7 @@ fn a_client_that_opens_no_window() {
     assert_eq!(client.answer(3), (OK, b"ok".to_vec()));
 }
 
+/// RFC 9113, 5.4.1 and 10.5: it may be ended for what costs much and asks nothing.
 #[test]
 fn requests_that_are_taken_back_at_once_end_the_connection() {
     let server = echo();
@@ -375,6 +378,7 @@ fn a_flood_is_told_so() {
     assert_eq!(said.payload, [0, 0, 0, 1, 0, 0, 0, ENHANCE_YOUR_CALM]);
 }
 
+/// RFC 9113, 4.3 and 10.5.1: nothing else may come on the connection until it does.
 #[test]
 fn a_head_that_never_ends() {
     let change = |o: &mut Settings| o.timeouts.header = Duration::from_millis(200);
@@ -395,6 +399,7 @@ fn a_head_that_never_ends() {
     client.goodbye();
 }
 
+/// RFC 9113, 9.1: by GOAWAY.
 #[test]
 fn an_idle_connection_is_told_to_leave() {
     let change = |o: &mut Settings| o.timeouts.idle = Duration::from_millis(300);
