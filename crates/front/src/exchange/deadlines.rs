@@ -69,7 +69,9 @@ impl Exchanges {
     pub(crate) fn end_alone(&mut self, events: &mut Vec<FrontEvent>) -> usize {
         let is_untold = |slot: &SlotIndex| self.entries[slot.get()].asked_since_ms == 0;
         let untold: Vec<SlotIndex> = self.alone().filter(is_untold).collect();
-        untold.iter().for_each(|slot| self.ask_to_end(*slot, Overrun::Drain, events));
+        for slot in &untold {
+            self.ask_to_end(*slot, Overrun::Drain, events);
+        }
         untold.len()
     }
 
