@@ -1,6 +1,6 @@
 //! `samovar serve`: settle what is needed, bind, start, run, drain.
 
-mod advice;
+pub(crate) mod advice;
 mod hooks;
 mod limits;
 mod link;

@@ -22,6 +22,7 @@ use crate::usage::Usage;
 use crate::word::{Incarnation, State};
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 use zerocopy::FromBytes;
 
 /// A worker wrote what no worker writes. The request is lost, the front is not.
@@ -221,12 +222,23 @@ impl FrontEnd {
 
     /// Queues the slot; workers are woken by the next [`Self::ring_workers`]. Err: the queue is full.
     pub fn submit(&mut self, filling: Filling, lane: Lane) -> Result<SlotIndex, Filling> {
+        self.submit_late(filling, lane, Duration::ZERO)
+    }
+
+    /// As [`Self::submit`], of a request that has `waited` before it had a slot: its worker is told since when it waits.
+    pub fn submit_late(
+        &mut self,
+        filling: Filling,
+        lane: Lane,
+        waited: Duration,
+    ) -> Result<SlotIndex, Filling> {
         let slot = filling.0;
         let now = monotonic_ns();
         let shadow = &mut self.shadows[slot.get()];
         (shadow.lane, shadow.queued_ns) = (lane as usize, now);
         let generation = shadow.generation;
-        self.cell(slot).request.0.submitted_ns.store(now, Ordering::Relaxed);
+        let since = now.saturating_sub(u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX));
+        self.cell(slot).request.0.submitted_ns.store(since, Ordering::Relaxed);
         let ring = (self.ring.control(), self.ring.cells());
         if !self.crew.submit(ring, (slot, generation), lane) {
             return Err(filling);

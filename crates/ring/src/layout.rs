@@ -253,7 +253,7 @@ impl SlotCell {
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct RequestMeta {
-    /// When it was queued, `CLOCK_MONOTONIC`.
+    /// Since when it waits for a worker, `CLOCK_MONOTONIC`.
     pub(crate) submitted_ns: AtomicU64,
     /// An [`Overrun`](crate::Overrun): its script is to end now; 0: it may go on.
     pub(crate) overrun: AtomicU32,

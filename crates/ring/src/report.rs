@@ -115,6 +115,8 @@ codes! {
         Request = 2, "timeouts.request";
         /// That after its answer, or without its client.
         After = 3, "timeouts.after";
+        /// That which the server itself has to end.
+        Drain = 4, "timeouts.drain";
     }
 }
 

@@ -32,10 +32,12 @@ use samovar_shared::Shared;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::BorrowedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tracing::{info, warn};
 use watch::{Verdict, Watch};
 
+/// Between "the workers may leave" and SIGKILL, when the server ends.
+pub(crate) const LEAVE_LIMIT: Duration = Duration::from_secs(10);
 /// Most findings that are kept for `samovar status`.
 const FINDINGS_MAX: usize = 32;
 
@@ -186,14 +188,7 @@ impl Generation {
             .for_each(|cell| ground.supervision.insist(cell, self.desired_of(cell)));
         if self.stop_by.is_some_and(|by| by <= Instant::now()) {
             self.stop_by = None;
-            if self.desired == DesiredState::Retire && !ground.is_stopping {
-                let busy = self.processes().count();
-                warn!(busy, "workers of an older generation are killed: timeouts.drain is over");
-                if busy > 0 {
-                    let why = format!("{busy} of an older generation: timeouts.drain is over");
-                    ground.tell(News::Killed(why));
-                }
-            }
+            self.tell_of_late(ground);
             self.tell(Event::StopNow);
         }
         while let Some(event) = self.events.pop_front() {
@@ -202,6 +197,23 @@ impl Generation {
             }
         }
         Ok(())
+    }
+
+    /// Says who is killed because it has not left in time.
+    fn tell_of_late(&self, ground: &Ground) {
+        let busy = self.processes().count();
+        if busy == 0 {
+            return;
+        }
+        let why = if ground.is_stopping {
+            let seconds = LEAVE_LIMIT.as_secs();
+            warn!(busy, seconds, "workers are killed: they have not left when the server stops");
+            format!("{busy}: they have not left when the server stopped")
+        } else {
+            warn!(busy, "workers of an older generation are killed: timeouts.drain is over");
+            format!("{busy} of an older generation: timeouts.drain is over")
+        };
+        ground.tell(News::Killed(why));
     }
 
     /// `elsewhere`: whether another generation still has a console worker of that name and number.

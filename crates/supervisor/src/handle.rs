@@ -39,6 +39,8 @@ pub enum Command {
         request: String,
         /// The request's id.
         id: String,
+        /// For how long a worker had it.
+        ran: Duration,
     },
     /// Requests for scripts beside the front controller are queued.
     ScriptsWait,

@@ -35,6 +35,8 @@ pub(crate) struct Case {
     pub(crate) request: String,
     /// The request's id.
     pub(crate) id: String,
+    /// For how long a worker had it.
+    pub(crate) ran: Duration,
 }
 
 /// Where cases are handed in.
@@ -86,7 +88,7 @@ fn hold(cases: &Receiver<Case>) {
 }
 
 fn say(case: &Case, scene: &str, place: &str, suppressed: u64) {
-    let Case { worker, overrun, request, id, .. } = case;
+    let Case { worker, overrun, request, id, ran, .. } = case;
     let pid = worker.as_ref().map(|(pid, _)| *pid);
     let limit = overrun.name();
     warn!(
@@ -94,6 +96,7 @@ fn say(case: &Case, scene: &str, place: &str, suppressed: u64) {
         request,
         request_id = id,
         limit,
+        ?ran,
         blocked = scene,
         php = place,
         suppressed,
@@ -101,11 +104,14 @@ fn say(case: &Case, scene: &str, place: &str, suppressed: u64) {
          timeouts.grace\nhint: {}",
         match overrun {
             Overrun::Answer =>
-                "it sent nothing for timeouts.answer; Samovar\\extend_deadline() asks for more",
+                "nothing was heard of it for timeouts.answer, or its client had gone; Samovar\\extend_deadline() asks for more, \
+                 fastcgi_finish_request() completes the answer",
             Overrun::Request =>
                 "[timeouts.path] gives pages more time, Samovar\\extend_deadline() a single request",
             Overrun::After =>
                 "a queue is the place for work of more than timeouts.after behind an answer",
+            Overrun::Drain =>
+                "the server stops, and waits for timeouts.drain; a queue is the place for work that takes longer",
         }
     );
 }

@@ -56,10 +56,15 @@ fn spread(limit: u64, life: u32) -> u64 {
     limit - limit / 10 * share / 1024
 }
 
-/// Bytes of the process that no other has and no file holds; `None`: nobody may know, or it is gone.
+/// Bytes of the process that no other has and no file holds, those that were swapped out among them; `None`: nobody may know, or it
+/// is gone.
 pub(crate) fn own_bytes(pid: i32) -> Option<u64> {
     let text = read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("Private_Dirty:"))?;
+    Some(bytes_of(&text, "Private_Dirty:")? + bytes_of(&text, "SwapPss:").unwrap_or(0))
+}
+
+fn bytes_of(text: &str, key: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes << 10)
 }
@@ -97,6 +102,15 @@ mod tests {
         ends.dedup();
         assert!(ends.len() > 60, "{ends:?}");
         assert_eq!(spread(1, 7), 1, "none is lost of a small one");
+    }
+
+    #[test]
+    fn kilobytes_are_read_by_their_key() {
+        let text =
+            "Private_Dirty:      12 kB\nSwap:               90 kB\nSwapPss:            30 kB\n";
+        assert_eq!(bytes_of(text, "Private_Dirty:"), Some(12 << 10));
+        assert_eq!(bytes_of(text, "SwapPss:"), Some(30 << 10));
+        assert_eq!(bytes_of(text, "Private_Hugetlb:"), None);
     }
 
     #[test]

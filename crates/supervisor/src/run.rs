@@ -10,7 +10,7 @@ pub use pools::run;
 
 use crate::consoles::{ConsoleSnapshot, Elsewhere};
 use crate::end::Failed;
-use crate::generation::{Coming, Generation, Ground, Readiness};
+use crate::generation::{Coming, Generation, Ground, LEAVE_LIMIT, Readiness};
 use crate::handle::{Command, Handle, Process, Reload};
 use crate::inquest::{Case, Inquest};
 use crate::news::News;
@@ -19,11 +19,12 @@ use crate::settings::Settings;
 use crate::workers::{Event, Lives, WorkerPlace};
 use samovar_log::Intake;
 use samovar_published::Publishing;
-use samovar_ring::{DesiredState, Overrun, Ring, Run, Supervision, TurnWatch, WORKERS_MAX};
+use samovar_ring::{DesiredState, Ring, Run, Supervision, TurnWatch, WORKERS_MAX};
 use samovar_shared::Shared;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
@@ -38,8 +39,6 @@ const TICK_URGENT: Duration = Duration::from_millis(25);
 /// So long a worker may run without a wait before others may run beside it: a long computation, or a wait that nobody has
 /// announced.
 const TURN_LIMIT: Duration = Duration::from_millis(100);
-/// Between "the workers may leave" and SIGKILL, when the server ends.
-const LEAVE_LIMIT: Duration = Duration::from_secs(10);
 /// Generations at a time: one serves, one may come, the others finish requests.
 const GENERATIONS_MAX: usize = 8;
 /// Likewise of those that take down call graphs.
@@ -392,8 +391,11 @@ impl Supervisor {
                         self.tell_all(&Event::Kill { incarnation });
                     }
                 }
-                Command::Overrun { run, overrun, request, id } => {
-                    self.end_script(run, overrun, request, id);
+                Command::Overrun { run, overrun, request, id, ran } => {
+                    let worker = self.worker_of(run);
+                    let pool = self.post.name.clone();
+                    let case = Case { pool, worker, overrun, request, id, ran };
+                    self.post.inquest.hand_in(case);
                 }
                 Command::ScriptsWait => {
                     if let Some(generation) = self.serving_mut() {
@@ -420,20 +422,13 @@ impl Supervisor {
         }
     }
 
-    /// Has a worker end its script, if it runs that yet.
-    fn end_script(&self, run: Run, overrun: Overrun, request: String, id: String) {
+    /// The process that runs that yet, and its number.
+    fn worker_of(&self, run: Run) -> Option<(i32, OwnedFd)> {
         let mut places = self.generations.iter().flat_map(|g| g.workers.places());
         let process = places.find_map(|p| p.process().filter(|(_, life, _)| *life == run.worker));
         let worker = process.and_then(|(pid, ..)| Some((pid, os::open_process(pid).ok()?)));
         // After the process is held, which may have been another's meanwhile.
-        let worker = worker.filter(|_| self.ground.supervision.is_running(run));
-        self.post.inquest.hand_in(Case {
-            pool: self.post.name.clone(),
-            worker,
-            overrun,
-            request,
-            id,
-        });
+        worker.filter(|_| self.ground.supervision.is_running(run))
     }
 
     /// A child has ended: whether it was this pool's.

@@ -227,6 +227,8 @@ pub struct FrontStatus {
     pub timeouts_total: u64,
     /// Scripts that went on too long after their answer.
     pub after_timeouts_total: u64,
+    /// Scripts that the server did not wait for any longer when it stopped.
+    pub drain_timeouts_total: u64,
     /// Answers that went out compressed.
     pub compressed_total: u64,
     /// Answers that went out as they were because too many others were being compressed.

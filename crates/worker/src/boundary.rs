@@ -435,6 +435,7 @@ extern "C" fn samovar_overrun() -> *const c_char {
         Overrun::Answer => c"timeouts.answer",
         Overrun::Request => c"timeouts.request",
         Overrun::After => c"timeouts.after",
+        Overrun::Drain => c"timeouts.drain",
     });
     name.map_or(std::ptr::null(), CStr::as_ptr)
 }

@@ -1,8 +1,8 @@
 //! The end: a drain loses no request, waits no longer than it may, and leaves nothing behind.
 
 use crate::stage::{
-    Load, app, create, file_of, is_hello, processes_of, wait_for_busy, wait_for_ends,
-    wait_for_in_flight,
+    Load, app, create, file_of, is_hello, processes_of, read_when_there, wait_for_busy,
+    wait_for_ends, wait_for_in_flight, workers_in,
 };
 use samovar_testkit::http::{Client, Request};
 use samovar_testkit::{Server, eventually};
@@ -131,4 +131,51 @@ fn nothing_outlives_a_killed_server() {
     server.kill_worker(server.pid());
     assert_eq!(server.wait(), None, "killed");
     wait_for_ends(&everybody);
+}
+
+/// Work behind an answer has begun; it ends when the file is there.
+fn begin_work(server: &Server) -> (PathBuf, PathBuf) {
+    let go = file_of(server, "go");
+    let answer = server.get(&format!("/finish?file={}", go.display()));
+    assert_eq!((answer.status, answer.text().as_str()), (200, "the client has this"));
+    let done = file_of(server, "go.done");
+    (go, done)
+}
+
+#[test]
+fn a_drain_waits_for_work_behind_an_answer() {
+    let mut server = app().workers(1).args(["--drain-timeout", "10m"]).start();
+    let (go, done) = begin_work(&server);
+    server.terminate();
+    eventually("the drain", || (server.status()["draining"] == true).then_some(()));
+    assert!(server.ended().is_none(), "it waits: {}", server.log());
+    create(&go);
+    assert_eq!(server.wait(), Some(0), "{}", server.log());
+    assert_eq!(read_when_there(&done), "and the script went on");
+}
+
+#[test]
+fn work_that_outlasts_the_drain_is_ended_and_told_of() {
+    let mut server =
+        app().workers(2).args(["--drain-timeout", "500ms", "--grace-timeout", "100ms"]).start();
+    let everybody = processes_of(&server);
+    let (_go, done) = begin_work(&server);
+    // One that hears nothing is killed.
+    let mut deaf = server.client();
+    deaf.send(&Request::get("/signal?signal=19").bytes());
+    eventually("two busy workers", || (workers_in(&server, "busy").len() == 2).then_some(()));
+    deaf.abort();
+    server.terminate();
+    assert_eq!(server.wait(), Some(0), "{}", server.log());
+    wait_for_ends(&everybody);
+    assert!(!done.exists());
+    for said in [
+        "scripts went on without a client when the drain time-out ended; they are told to end",
+        "request=\"GET /finish?file=",
+        "request=\"GET /signal?signal=19\"",
+        "limit=\"timeouts.drain\"",
+        "its script went on for longer than timeouts.drain while the server stopped",
+    ] {
+        server.wait_for_log(said);
+    }
 }

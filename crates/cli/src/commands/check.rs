@@ -5,7 +5,7 @@
 
 use crate::convert::{push_options, sandbox};
 use crate::serve::listen::{bind_hint, socket_hint};
-use crate::serve::{operators, ways};
+use crate::serve::{advice, operators, ways};
 use crate::{binary, certificates, engine, publish, rights, terminal};
 use anyhow::Result;
 use rustix::fs::{Access, access};
@@ -127,6 +127,10 @@ fn look(settings: &Settings, found: &mut Report) {
         "settings",
         file.unwrap_or_else(|| "no file, only presets and flags".into()),
     );
+    let pools = settings.pools.iter().map(|pool| &pool.settings);
+    for surplus in std::iter::once(settings).chain(pools).filter_map(advice::surplus) {
+        found.add(Level::Warning, "workers", surplus);
+    }
     settings.listen.iter().for_each(|at| look_at_address(at, found));
     settings.admin.iter().for_each(|at| look_at_admin(at, settings, found));
     look_at_ways(settings, found);

@@ -258,6 +258,7 @@ fn front_status(front: &CountersSnapshot) -> FrontStatus {
         rejected_total: front.rejected_total,
         timeouts_total: front.timeouts_total,
         after_timeouts_total: front.after_timeouts_total,
+        drain_timeouts_total: front.drain_timeouts_total,
         compressed_total: front.compressed_total,
         compressions_skipped_total: front.compressions_skipped_total,
         overrun_kills_total: front.overrun_kills_total,

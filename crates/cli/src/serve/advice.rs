@@ -2,6 +2,7 @@
 
 use samovar_config::Settings;
 use samovar_front::private;
+use samovar_ring::SLOTS_MAX;
 use std::os::unix::fs::MetadataExt;
 
 /// Programs behind `sendmail` that put mail into a queue with rights of their own: Postfix's, Exim's, sendmail's.
@@ -10,12 +11,29 @@ const MAILERS: [&str; 3] = ["/usr/sbin/postdrop", "/usr/sbin/exim4", "/usr/sbin/
 /// What is surely not meant.
 pub(super) fn advise(settings: &Settings) {
     advise_on_root(settings);
+    if let Some(surplus) = surplus(settings) {
+        tracing::warn!("{surplus}");
+    }
     if let Some(mailer) = settings.no_new_privileges.then(|| needing_rights(&MAILERS)).flatten() {
         tracing::warn!(
             mailer,
             "mail() by this program does not work below `no_new_privileges` (hint: send mail by SMTP, or set it to false)"
         );
     }
+}
+
+/// Workers that never have a request, because there are not as many places for requests: those in workers count, too.
+pub(crate) fn surplus(settings: &Settings) -> Option<String> {
+    let places = (settings.limits.queue_max * settings.front_threads).min(SLOTS_MAX);
+    let workers = settings.workers.max;
+    (workers > places).then(|| {
+        format!(
+            "of {workers} workers {} never have a request: `limits.queue_max` counts those in workers, too, and is {}\n\
+             hint: raise `limits.queue_max` above the number of workers, or lower `workers`",
+            workers - places,
+            settings.limits.queue_max,
+        )
+    })
 }
 
 /// The first that is there and runs with other rights than its caller's.
@@ -53,6 +71,19 @@ fn advise_on_root(settings: &Settings) {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn workers_without_a_place_for_a_request_are_told_of() {
+        let mut settings = Settings::defaults(&std::env::temp_dir()).expect("defaults");
+        settings.limits.queue_max = 16;
+        for (workers, front_threads, expected) in [(16, 1, None), (17, 1, Some(1)), (17, 2, None)] {
+            (settings.workers.max, settings.front_threads) = (workers, front_threads);
+            let found = surplus(&settings);
+            let expected = expected.map(|n: usize| format!("of {workers} workers {n} never"));
+            assert_eq!(found.is_some(), expected.is_some(), "{found:?}");
+            assert!(found.unwrap_or_default().starts_with(&expected.unwrap_or_default()));
+        }
+    }
 
     #[test]
     fn a_program_that_needs_its_rights_is_found() {

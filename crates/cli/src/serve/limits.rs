@@ -19,6 +19,7 @@ pub(super) struct Limits {
 pub(super) struct Seen {
     rejected: u64,
     timeouts: u64,
+    drain_timeouts: u64,
     lines_lost: u64,
     is_crowded: bool,
 }
@@ -42,6 +43,7 @@ impl Limits {
         let now = Seen {
             rejected: front.rejected_total,
             timeouts: front.timeouts_total,
+            drain_timeouts: front.drain_timeouts_total,
             lines_lost: lines_lost + front.log_lines_lost_total,
             is_crowded: front.connections >= self.connections_max,
         };
@@ -58,6 +60,11 @@ impl Limits {
             "requests found no worker: limits.queue_max, timeouts.queue",
         );
         more(now.timeouts, then.timeouts, "requests had no answer in time: timeouts.answer");
+        more(
+            now.drain_timeouts,
+            then.drain_timeouts,
+            "scripts went on for too long while the server stopped: timeouts.drain",
+        );
         more(now.lines_lost, then.lines_lost, "lines of logs were lost");
         if now.is_crowded && !then.is_crowded {
             reached.push(format!("{} connections: limits.connections_max", front.connections));

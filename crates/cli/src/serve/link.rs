@@ -15,8 +15,8 @@ pub(super) fn link_to(supervisor: Handle) -> SupervisorLink {
             let reason = words(reason);
             supervisor.send(Command::Kill { incarnation: incarnation.get(), reason, run });
         }
-        FrontEvent::Overrun { run, overrun, request, id } => {
-            supervisor.send(Command::Overrun { run, overrun, request, id });
+        FrontEvent::Overrun { run, overrun, request, id, ran } => {
+            supervisor.send(Command::Overrun { run, overrun, request, id, ran });
         }
         FrontEvent::LaneNeeded(Lane::Script) => supervisor.send(Command::ScriptsWait),
         FrontEvent::LaneNeeded(_) => {}
@@ -29,6 +29,9 @@ fn words(reason: KillReason) -> &'static str {
         KillReason::Overrun(_, Overrun::Request) => "its request took longer than timeouts.request",
         KillReason::Overrun(_, Overrun::After) => {
             "its script went on for longer than timeouts.after"
+        }
+        KillReason::Overrun(_, Overrun::Drain) => {
+            "its script went on for longer than timeouts.drain while the server stopped"
         }
         KillReason::BrokenRing => "it wrote garbage into the shared memory",
     }

@@ -199,6 +199,11 @@ impl ConnectionState {
         self.order(Close::WhenIdle);
     }
 
+    /// Has the connection end at once, whatever it does.
+    pub(crate) fn cut(&self) {
+        self.order(Close::Cut);
+    }
+
     /// Since when the connection is in its phase, by the front's clock.
     pub(crate) fn phase_since_ms(&self) -> u64 {
         self.phase_since_ms.get()

@@ -8,7 +8,7 @@
 use crate::runtime::shed::Shed;
 use std::time::Duration;
 
-/// After so long in a full server, what was measured before counts half.
+/// After so long, full or not, what was measured before counts half.
 const HALF_LIFE: Duration = Duration::from_secs(5);
 /// Requests finished, of late, from which on there is a rate.
 const FINISHED_MIN: f64 = 8.0;
@@ -90,14 +90,20 @@ pub(crate) struct Rate {
 impl Rate {
     #[allow(clippy::cast_precision_loss)] // Counts of a few seconds are small.
     /// A look after `span`, in which so many were finished. `is_full`: requests have waited all the time.
+    ///
+    /// Who is not full could do more than it does. That it is slower says nothing; that it is faster than what is known does.
+    /// Meanwhile what is known grows old, until there is no rate.
     pub(crate) fn look(&mut self, finished: u64, span: Duration, is_full: bool) {
         self.stuck = if is_full && finished == 0 { self.stuck + span } else { Duration::ZERO };
-        if !is_full {
-            return;
+        let (finished, span_s) = (finished as f64, span.as_secs_f64());
+        let is_faster = self.interval_s().is_some_and(|interval_s| finished * interval_s > span_s);
+        let kept = 0.5f64.powf(span_s / HALF_LIFE.as_secs_f64());
+        self.finished *= kept;
+        self.span_s *= kept;
+        if is_full || is_faster {
+            self.finished += finished;
+            self.span_s += span_s;
         }
-        let kept = 0.5f64.powf(span.as_secs_f64() / HALF_LIFE.as_secs_f64());
-        self.finished = self.finished * kept + finished as f64;
-        self.span_s = self.span_s * kept + span.as_secs_f64();
     }
 
     #[allow(clippy::cast_precision_loss)] // No queue has 2⁵² places.

@@ -60,11 +60,36 @@ impl Exchanges {
         self.check_grace(slot, timeouts.grace, events);
     }
 
+    /// Scripts that run although nobody waits for them any more.
+    pub(crate) fn at_work(&self) -> usize {
+        self.alone().count()
+    }
+
+    /// The server does not wait for these any longer: all are to end. Returns how many are told so.
+    pub(crate) fn end_alone(&mut self, events: &mut Vec<FrontEvent>) -> usize {
+        let is_untold = |slot: &SlotIndex| self.entries[slot.get()].asked_since_ms == 0;
+        let untold: Vec<SlotIndex> = self.alone().filter(is_untold).collect();
+        for slot in &untold {
+            self.ask_to_end(*slot, Overrun::Drain, events);
+        }
+        untold.len()
+    }
+
+    fn alone(&self) -> impl Iterator<Item = SlotIndex> {
+        let slots = self.front.part().filter_map(|at| SlotIndex::new(at, self.entries.len()));
+        slots.filter(|slot| {
+            let used = self.entries[slot.get()].used;
+            matches!(used, SlotUse::Background | SlotUse::Dying) && self.front.is_workers(*slot)
+        })
+    }
+
     /// Its client is told at once; the script may end by itself.
     fn ask_to_end(&mut self, slot: SlotIndex, overrun: Overrun, events: &mut Vec<FrontEvent>) {
+        let now_ms = self.clock.now_ms().max(1);
         let entry = &mut self.entries[slot.get()];
-        entry.asked_since_ms = self.clock.now_ms().max(1);
+        entry.asked_since_ms = now_ms;
         entry.overrun = Some(overrun);
+        let ran_ms = now_ms.saturating_sub(entry.running_since_ms.max(entry.submitted_ms));
         if entry.used == SlotUse::Awaited {
             entry.lost = Some(Lost::Overrun(overrun));
             entry.wake();
@@ -72,7 +97,8 @@ impl Exchanges {
         self.front.ask_to_end(slot, overrun);
         let Some(run) = self.front.run_of(slot) else { return };
         let [request, id] = self.front.request_line(slot);
-        events.push(FrontEvent::Overrun { run, overrun, request, id });
+        let ran = Duration::from_millis(ran_ms);
+        events.push(FrontEvent::Overrun { run, overrun, request, id, ran });
     }
 
     /// Who was asked to end and has not is killed.

@@ -56,6 +56,8 @@ pub(crate) struct Order {
     pub(crate) terms: Terms,
     /// For how long it may run if it asks for more time.
     pub(crate) extended: Duration,
+    /// For how long it has waited for a slot, ms.
+    pub(crate) waited_ms: u64,
     /// Its client's place, where places are counted.
     pub(crate) held: Option<Held>,
 }
@@ -253,10 +255,10 @@ impl Exchanges {
         filling: Filling,
         order: Order,
     ) -> Result<(SlotIndex, u32), ()> {
-        let Order { lane, terms, extended, held } = order;
+        let Order { lane, terms, extended, waited_ms, held } = order;
         let extended_ms = u32::try_from(extended.as_millis()).unwrap_or(u32::MAX);
         self.front.allow_extension(&filling, extended_ms);
-        let slot = match self.front.submit(filling, lane) {
+        let slot = match self.front.submit_late(filling, lane, Duration::from_millis(waited_ms)) {
             Ok(slot) => slot,
             Err(filling) => {
                 self.give_up(filling);
@@ -268,7 +270,7 @@ impl Exchanges {
         *entry = SlotEntry {
             used: SlotUse::Awaited,
             epoch,
-            submitted_ms: self.clock.now_ms(),
+            submitted_ms: self.clock.now_ms().saturating_sub(waited_ms),
             path_time: terms.time,
             held,
             ..SlotEntry::FREE

@@ -120,7 +120,7 @@ fn sweep_once(shared: &Shared, connections: &Connections) {
 }
 
 /// The pools; `shared` is the default one.
-fn all(shared: &Shared) -> impl Iterator<Item = &Shared> {
+pub(super) fn all(shared: &Shared) -> impl Iterator<Item = &Shared> {
     std::iter::once(shared).chain(shared.others().iter().map(|pool| &**pool))
 }
 

@@ -150,7 +150,7 @@ async fn run(
         exchanges.put_request(&filling, &encoded);
         exchanges.put_body(&filling, &[]);
         let extended = setup.settings.timeouts.extended;
-        let order = Order { lane, terms: script.terms, extended, held: None };
+        let order = Order { lane, terms: script.terms, extended, waited_ms: 0, held: None };
         exchanges.submit(filling, order).map_err(|()| Lost::QueueTimeout)?
     };
     // There may be no connection whose deadlines keep the sweep going.

@@ -46,6 +46,7 @@ pub(super) async fn submit(
                 attempts += 1;
                 run.entry.retried();
                 shared.counters.retries.add(1);
+                log_retry(request, attempts);
             }
             Err(lost) => return Err(failure(request, lost)),
         }
@@ -126,7 +127,7 @@ async fn queue(
     let shared = request.shared();
     let filling = shared.exchanges.borrow_mut().fill();
     let filling = match filling {
-        Some(filling) => filling,
+        Some(filling) => (filling, 0),
         None => wait_for_slot(shared).await?,
     };
     let exchange = fill(request, filling, &upload, held, is_first)?;
@@ -136,16 +137,19 @@ async fn queue(
     Ok(exchange)
 }
 
-async fn wait_for_slot(shared: &Shared) -> Result<Filling, Failure> {
+/// The slot, and for how long it was waited for, ms: a part of the time that the request may wait for a worker.
+async fn wait_for_slot(shared: &Shared) -> Result<(Filling, u64), Failure> {
+    let since_ms = shared.clock.now_ms();
     let mut wait = SlotWait::new(&shared.exchanges);
     let filling = poll_fn(|cx| wait.poll(cx)).await;
-    filling.map_err(|()| busy(shared, Shed::Waited))
+    let filling = filling.map_err(|()| busy(shared, Shed::Waited))?;
+    Ok((filling, shared.clock.now_ms().saturating_sub(since_ms)))
 }
 
 /// Nothing is awaited between taking the slot and queueing it, so no slot is lost.
 fn fill(
     request: &ScriptRequest<'_>,
-    filling: Filling,
+    (filling, waited_ms): (Filling, u64),
     upload: &Upload,
     held: Option<Held>,
     is_first: bool,
@@ -177,7 +181,7 @@ fn fill(
     };
     let terms = request.script.terms;
     let extended = request.context.setup.settings.timeouts.extended;
-    let submitted = exchanges.submit(filling, Order { lane, terms, extended, held });
+    let submitted = exchanges.submit(filling, Order { lane, terms, extended, waited_ms, held });
     exchanges.announce_lane(lane);
     drop(exchanges);
     match submitted {
@@ -215,6 +219,19 @@ fn failure(request: &ScriptRequest<'_>, lost: Lost) -> Failure {
         Lost::Body(BodyFailure::Timeout) => Failure::BodyTimeout,
         Lost::Body(BodyFailure::Incomplete) => Failure::BadBody,
         Lost::Disk => Failure::Internal,
+    }
+}
+
+fn log_retry(request: &ScriptRequest<'_>, attempts: usize) {
+    if let Some(suppressed) = request.shared().common.warnings.retried.pass() {
+        let _named = samovar_log::pool::enter(request.shared().pool_name());
+        tracing::info!(
+            uri = %Target::of(request.parts).whole.escape_ascii(),
+            request_id = request.context.id.to_str().unwrap_or_default(),
+            attempts,
+            suppressed,
+            "a worker died while it ran this request, which is run again (hint: the worker's log says why)"
+        );
     }
 }
 

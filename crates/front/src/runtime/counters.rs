@@ -46,6 +46,7 @@ pub(crate) struct Counters {
     pub(crate) connections_refused: Count,
     pub(crate) timeouts: Count,
     pub(crate) after_timeouts: Count,
+    pub(crate) drain_timeouts: Count,
     pub(crate) compressed: Count,
     pub(crate) compressions_skipped: Count,
     pub(crate) overrun_kills: Count,
@@ -94,6 +95,8 @@ pub struct CountersSnapshot {
     pub timeouts_total: u64,
     /// Scripts that went on for too long after their client had its answer, or had gone.
     pub after_timeouts_total: u64,
+    /// Scripts that were told to end because the server did not wait for them any longer when it stopped.
+    pub drain_timeouts_total: u64,
     /// Answers that went out compressed.
     pub compressed_total: u64,
     /// Answers that went out as they were because too many others were being compressed.
@@ -138,6 +141,7 @@ impl CountersSnapshot {
             shed_totals: std::array::from_fn(shed),
             timeouts_total: self.timeouts_total + other.timeouts_total,
             after_timeouts_total: self.after_timeouts_total + other.after_timeouts_total,
+            drain_timeouts_total: self.drain_timeouts_total + other.drain_timeouts_total,
             compressed_total: self.compressed_total + other.compressed_total,
             compressions_skipped_total: self.compressions_skipped_total
                 + other.compressions_skipped_total,
@@ -194,6 +198,7 @@ impl Counters {
             connections_refused_total: self.connections_refused.get(),
             timeouts_total: self.timeouts.get(),
             after_timeouts_total: self.after_timeouts.get(),
+            drain_timeouts_total: self.drain_timeouts.get(),
             compressed_total: self.compressed.get(),
             compressions_skipped_total: self.compressions_skipped.get(),
             overrun_kills_total: self.overrun_kills.get(),

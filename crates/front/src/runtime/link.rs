@@ -3,6 +3,7 @@
 use samovar_ring::{Incarnation, Lane, Overrun, Run};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Something only the supervisor can act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub enum FrontEvent {
         request: String,
         /// The request's id.
         id: String,
+        /// For how long a worker had it, as far as sweeps have seen.
+        ran: Duration,
     },
     /// This worker must die: its client has been answered, its slot comes back by the repair.
     KillWorker {

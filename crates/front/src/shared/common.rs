@@ -36,6 +36,7 @@ pub(crate) struct Warnings {
     pub(crate) shed: [Throttle; Shed::ALL.len()],
     pub(crate) client_connections: Throttle,
     pub(crate) died: Throttle,
+    pub(crate) retried: Throttle,
     pub(crate) no_index: Throttle,
     pub(crate) sendfile: Throttle,
     pub(crate) fastcgi: Throttle,

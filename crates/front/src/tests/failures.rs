@@ -279,3 +279,29 @@ fn a_worker_that_lies_is_killed_and_the_front_lives() {
         }
     }
 }
+
+#[test]
+fn the_wait_for_a_slot_counts_as_a_wait_for_a_worker() {
+    let server = Server::with(1, |o| o.timeouts.queue = Duration::from_secs(2));
+    let ask = || {
+        let mut client = server.client();
+        client.send(b"GET / HTTP/1.1\r\nHost: t\r\n\r\n");
+        client
+    };
+    let in_flight = |n| until("requests in flight", || server.handle.counters().in_flight == n);
+    let begin = Instant::now();
+    let first = ask();
+    in_flight(1);
+    let mut second = ask();
+    in_flight(2);
+    let mut third = ask();
+    in_flight(3);
+    until("half of the time", || begin.elapsed() >= Duration::from_secs(1));
+    // The second one has a slot now, and waits on.
+    drop(first);
+    in_flight(2);
+    assert_eq!(third.reply(false).status, 503, "it has never had a slot");
+    // So the second one's time is over, too, whoever comes now.
+    let _server = server.work(|job| job.answer("late"));
+    assert_eq!(second.reply(false).status, 503);
+}

@@ -1,7 +1,9 @@
 //! The front's own life: limits, log, drain.
 
 use super::*;
+use crate::KillReason;
 use samovar_config::{AccessLogFormat, LogTarget};
+use samovar_ring::Overrun;
 
 #[test]
 fn a_drain_finishes_what_is_in_flight() {
@@ -36,6 +38,57 @@ fn a_drain_ends() {
     until("in flight", || server.handle.counters().in_flight == 1);
     server.stop();
     assert_eq!(client.rest(), "");
+}
+
+/// The client has all it was promised, and the script goes on.
+fn answer_and_go_on(job: &mut Job<'_>) {
+    job.head(200, "Content-Length: 3\n");
+    job.write(b"bye");
+    assert!(job.flush());
+}
+
+#[test]
+fn a_drain_waits_for_what_goes_on_behind_an_answer() {
+    let mut server = Server::new();
+    let address = server.address;
+    let (ended, has_ended) = channel::<()>();
+    let (said, waited) = channel();
+    let has_ended = Mutex::new(has_ended);
+    server = server.work(move |job| {
+        answer_and_go_on(job);
+        until("the listener is closed", || TcpStream::connect(address).is_err());
+        let ended = has_ended.lock().unwrap().recv_timeout(Duration::from_millis(500));
+        said.send(ended.is_err()).unwrap();
+        After::Finish
+    });
+    assert_eq!(server.get("/").text(), "bye");
+    server.stop();
+    ended.send(()).unwrap();
+    assert!(waited.recv_timeout(WATCHDOG).unwrap(), "the front ended while a script went on");
+}
+
+#[test]
+fn what_outlasts_the_drain_is_told_to_end_and_then_killed() {
+    let mut server = Server::with(4, |o| {
+        o.timeouts.drain = Duration::from_millis(200);
+        o.timeouts.grace = Duration::from_millis(100);
+    })
+    .work(|job| {
+        answer_and_go_on(job);
+        After::Hang
+    });
+    assert_eq!(server.get("/a").text(), "bye");
+    server.stop();
+    let FrontEvent::Overrun { run, overrun: Overrun::Drain, request, ran, .. } = server.event()
+    else {
+        panic!("it is told to end first")
+    };
+    assert_eq!(request, "GET /a");
+    assert!(ran >= Duration::from_millis(100), "{ran:?}");
+    let FrontEvent::KillWorker { incarnation, reason } = server.event() else { panic!("no kill") };
+    assert_eq!((incarnation, reason), (run.worker, KillReason::Overrun(run, Overrun::Drain)));
+    let counters = server.handle.counters();
+    assert_eq!((counters.drain_timeouts_total, counters.overrun_kills_total), (1, 1));
 }
 
 #[test]

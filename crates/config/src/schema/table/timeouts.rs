@@ -125,8 +125,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::Timeout { zero: Some("never"), field: |settings| &mut settings.timeouts.after },
         default: Preset::Text("5m"),
         doc: "Most time for which a script goes on after its answer is complete, or its client has gone",
-        long: "Then it is ended, its worker replaced, and the request logged. 0: for ever; each such script keeps a worker from \
-               all others.",
+        long: "Then it is ended, its worker replaced, and the request logged. Without its client, and with an answer that is not \
+               complete, the times of answer and request hold besides: fastcgi_finish_request() completes it. 0: for ever; each \
+               such script keeps a worker from all others.",
         ..PLAIN
     },
     Setting {
@@ -148,6 +149,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: timeout(|settings| &mut settings.timeouts.drain),
         default: Preset::Text("30s"),
         doc: "Most time for requests in flight to finish when the server is stopped or reloaded",
+        long: "Scripts that go on behind their answer, or without their client, have this time too. What is not done then is ended.",
         ..PLAIN
     },
     Setting {

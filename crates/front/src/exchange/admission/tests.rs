@@ -67,6 +67,30 @@ fn a_rate_is_what_was_measured_of_late() {
     assert_eq!(rate.in_time_max(Duration::ZERO), usize::MAX, "they may wait for ever");
 }
 
+#[test]
+fn an_old_rate_refuses_nobody_for_long() {
+    let limit = Duration::from_secs(5);
+    let slow = || {
+        let mut rate = Rate::default();
+        (0..200).for_each(|n| rate.look(u64::from(n % 8 == 0), LOOK, true));
+        assert!((4..=7).contains(&rate.in_time_max(limit)), "{rate:?}");
+        assert!(rate.retry_after_s(10) >= 7, "{rate:?}");
+        rate
+    };
+    // Bursts that are over before the second look.
+    let mut rate = slow();
+    (0..10).for_each(|_| rate.look(500, LOOK, false));
+    assert!(rate.in_time_max(limit) > 2_000, "it is known to be faster: {rate:?}");
+    assert_eq!(rate.retry_after_s(100), 1);
+    // A quiet time says nothing of how fast it is.
+    let mut rate = slow();
+    (0..50).for_each(|_| rate.look(0, LOOK, false));
+    assert_eq!(rate.in_time_max(limit), usize::MAX, "nothing is known any more: {rate:?}");
+    let mut rate = slow();
+    rate.look(0, Duration::from_hours(1), false);
+    assert_eq!(rate.in_time_max(limit), usize::MAX, "nobody has looked for an hour: {rate:?}");
+}
+
 /// A server of a few workers under an even flood.
 struct Flood {
     workers: usize,
