@@ -424,7 +424,8 @@ impl Supervisor {
     fn end_script(&self, run: Run, overrun: Overrun, request: String, id: String) {
         let mut places = self.generations.iter().flat_map(|g| g.workers.places());
         let process = places.find_map(|p| p.process().filter(|(_, life, _)| *life == run.worker));
-        let worker = process.and_then(|(pid, ..)| Some((pid, os::open_process(pid).ok()?)));
+        let worker =
+            process.and_then(|(pid, ..)| Some((pid, Arc::new(os::open_process(pid).ok()?))));
         // After the process is held, which may have been another's meanwhile.
         let worker = worker.filter(|_| self.ground.supervision.is_running(run));
         self.post.inquest.hand_in(Case {
