@@ -6,7 +6,7 @@ PHP_CONFIG ?= php-config8.2
 export PHP_CONFIG
 
 .PHONY: help run test build bench setup setup-test setup-bench lint unit model whole php php84 php84-next two-versions threads chaos \
-	chaos-rates chaos-transports visitors interrupted upgrades tested engine ledger reads spies collector pebble caddy nightly deny fuzz clean \
+	chaos-rates chaos-transports visitors interrupted upgrades tested engine ledger reads spies collector pebble caddy nightly deny fuzz hostile clean \
 	php-engine
 
 help:
@@ -168,7 +168,7 @@ nightly: export FASTCGI = all
 nightly: export HTTP2 = all
 # Those that fetch Go modules come last.
 NIGHTLY = setup-test whole threads php chaos chaos-rates chaos-transports visitors interrupted upgrades engine ledger reads spies \
-	pebble caddy
+	hostile pebble caddy
 nightly: $(NIGHTLY) ## what is too slow for every run
 
 deny: ## licences and sources of the dependencies: our own look, and cargo-deny's where it is installed
@@ -186,6 +186,11 @@ fuzz: ## a minute each of fuzzing the front against hostile memory, PROXY header
 	cd crates/front && $(CARGO) +nightly fuzz run fastcgi -- -max_total_time=60
 	cd crates/front && $(CARGO) +nightly fuzz run fastcgi_answer -- -max_total_time=60
 	cd crates/config && $(CARGO) +nightly fuzz run file -- -max_total_time=60
+
+# Each run draws other bytes, but for those of the settings' file; what fails is told with its bytes.
+hostile: ## what `make fuzz` asks, for minutes, of bytes that nobody guides, with the usual compiler (PROPTEST_CASES)
+	export PROPTEST_CASES=$${PROPTEST_CASES:-100000}; $(CARGO) test --release --locked -p samovar-ring -p samovar-front -p samovar-config \
+		--test hostile --test fastcgi_bytes --test proxy_bytes
 
 clean: ## remove what was built
 	$(CARGO) clean

@@ -1,6 +1,9 @@
 //! What PHP's processes can reach of the machine: the files that `sandbox` names, no process outside, and of the control
 //! socket only how the server is.
 
+#[path = "sandbox/neighbours.rs"]
+mod neighbours;
+
 use samovar_testkit::http::Client;
 use samovar_testkit::{Server, Start, eventually, is_root};
 use std::path::{Path, PathBuf};

@@ -74,6 +74,42 @@ fn root_is_refused_unless_it_is_meant() {
     }
 }
 
+/// A right to ports below 1024, as a unit gives it that starts the server as its user, is the server's: pages could open such ports.
+#[test]
+fn a_right_that_the_server_was_given_is_not_phps() {
+    if !is_root() {
+        return;
+    }
+    let right = |of: &str| {
+        let line = |name: &str| {
+            let found = of.lines().find_map(|line| line.strip_prefix(name));
+            u64::from_str_radix(found.expect("a line").trim(), 16).expect("a number")
+        };
+        ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"].map(line)
+    };
+    let page = "<?php isset($_GET['run']) ? passthru('cat /proc/self/status') : readfile('/proc/self/status');";
+    let start = Server::script(page).without_root().workers(1);
+    for path in ["", "sessions", "uploads"].map(|name| start.folder().join(name)) {
+        chown(path, Some(UID), Some(UID)).expect("root may");
+    }
+    let unit = format!(
+        "exec setpriv --reuid {UID} --regid {UID} --clear-groups --inh-caps +net_bind_service \
+         --ambient-caps +net_bind_service \"$@\""
+    );
+    let server = start.through(&unit).start();
+    for round in ["started", "upgraded"] {
+        let of_server = std::fs::read_to_string(format!("/proc/{}/status", server.pid()));
+        assert_eq!(right(&of_server.expect("a process")), [1 << 10; 4], "{round}");
+        for target in ["/", "/?run"] {
+            assert_eq!(right(&server.get(target).text()), [0; 4], "{round}: {target}");
+        }
+        if round == "started" {
+            server.upgrade([]).expect("an upgrade");
+        }
+    }
+    server.stop();
+}
+
 #[test]
 fn users_that_are_not_there_are_told() {
     for (args, said) in [

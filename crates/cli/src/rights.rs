@@ -3,7 +3,7 @@
 use anyhow::{Result, anyhow, bail};
 use rustix::fs::{Access, access};
 use samovar_config::Settings;
-use samovar_supervisor::identity::{Identity, effective_uid};
+use samovar_supervisor::identity::{self, Identity, effective_uid};
 use std::path::Path;
 
 /// The user to become; `None`: the one that the server has been started by.
@@ -39,9 +39,17 @@ fn refusal() -> anyhow::Error {
     )
 }
 
+/// Whatever it holds of keys and requests is for itself, and not for PHP, which runs as the same user.
+pub(crate) fn conceal_memory() -> Result<()> {
+    identity::conceal_memory()
+        .map_err(|error| anyhow!("cannot keep the server's memory from other processes: {error}"))
+}
+
 /// Becomes it, and looks whether it can use what the settings name.
 pub(crate) fn assume(identity: &Identity, settings: &Settings, php: &Path) -> Result<()> {
     identity.assume().map_err(|error| anyhow!("cannot become `{}`: {error}", identity.name))?;
+    // The change has undone it where a machine's `fs.suid_dumpable` says so.
+    conceal_memory()?;
     tracing::info!(user = identity.name, uid = identity.uid, gid = identity.gid, "root no more");
     match obstacles(settings, Some(php)).as_slice() {
         [] => {

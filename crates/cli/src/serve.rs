@@ -53,6 +53,8 @@ pub(crate) fn run(
     sources: Sources,
     predecessor: Option<&Predecessor>,
 ) -> Result<ExitCode> {
+    // Before it knows anything that is worth reading.
+    rights::conceal_memory()?;
     // Before this process opens anything, which would get the number of a socket that is missing.
     let inherited = listen::inherit(predecessor);
     let logs = logging::start(&settings)?;

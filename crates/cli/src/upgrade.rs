@@ -1,9 +1,11 @@
 //! `samovar upgrade` and SIGRTMIN in the server that serves: another one is started, gets the listeners, boots, and takes over.
 //!
-//! Until it has said that it is ready, and then that it has begun, nothing changes here: what goes wrong before costs a process.
+//! Until it has said that it is ready, and then that it has begun, nothing changes here: what goes wrong before costs a process. Once it
+//! has been told to begin, the claim says which of the two goes on.
 
 use crate::companion;
 use crate::control::server::UpgradeDone;
+use crate::handover::claim::Claim;
 use crate::handover::predecessor::Predecessor;
 use crate::handover::words::{Answer, ServingEnd, Word};
 use crate::service::ServiceState;
@@ -25,7 +27,7 @@ use std::time::{Duration, Instant};
 
 /// How long the new server may take beside `timeouts.boot`, by which it says itself that it is late.
 const MARGIN: Duration = Duration::from_secs(5);
-/// How long it may take to begin, once it is ready and told to.
+/// How long it may take to begin, once it is ready and told to. Then it is told no more.
 const GO_LIMIT: Duration = Duration::from_secs(10);
 /// How often it is looked whether this server is to stop meanwhile.
 const LOOK: Duration = Duration::from_millis(50);
@@ -276,7 +278,8 @@ impl Parts {
     }
 
     fn carry_out(&self, attempt: &mut Attempt<'_>) -> Result<()> {
-        if let Err(error) = self.hand_over(&attempt.channel) {
+        let claim = Claim::new().context("cannot make a pipe")?;
+        if let Err(error) = self.hand_over(&attempt.channel, &claim) {
             // It has not even waited for them.
             return Err(match error.kind() {
                 ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => attempt.ended(),
@@ -284,18 +287,35 @@ impl Parts {
             });
         }
         let deadline = Instant::now() + self.serving.boot_limit() + MARGIN;
-        let ready = |answer: &Answer| *answer == Answer::Ready;
         let is_over = || self.state.is_stopping() || self.ends.load(Ordering::Acquire);
-        attempt.wait(ready, deadline, &is_over)?;
+        attempt.ready(deadline, &is_over)?;
         if !self.state.hands_over(attempt.successor.pid) {
             bail!("the server is stopping");
         }
         attempt.channel.send_now(&Word::Go, None).context("the new server does not listen")?;
-        let took = |answer: &Answer| *answer == Answer::Took;
-        attempt.wait(took, Instant::now() + GO_LIMIT, &|| false)
+        self.let_begin(attempt, &claim)
     }
 
-    fn hand_over(&self, to: &ServingEnd) -> std::io::Result<()> {
+    /// The new server has been told to begin. After an error it does not serve, and never will.
+    fn let_begin(&self, attempt: &mut Attempt<'_>, claim: &Claim) -> Result<()> {
+        if let Some(result) = attempt.took(GO_LIMIT) {
+            return result;
+        }
+        if claim.take() {
+            bail!("the new server has not begun in time\nhint: is the machine out of memory?");
+        }
+        let pid = attempt.successor.pid;
+        tracing::warn!(pid, "another server has begun, and is slow to say so");
+        // Both serve meanwhile. This one may end: that one goes on.
+        while !self.ends.load(Ordering::Acquire) {
+            if let Some(result) = attempt.took(LOOK) {
+                return result;
+            }
+        }
+        Ok(())
+    }
+
+    fn hand_over(&self, to: &ServingEnd, claim: &Claim) -> std::io::Result<()> {
         to.send_now(&Word::Stderr, Some(rustix::stdio::stderr()))?;
         for Handed { name, socket } in self.serving.listeners()? {
             to.send_now(&Word::Listener { name }, Some(socket.as_fd()))?;
@@ -310,6 +330,7 @@ impl Parts {
         if let Some((path, socket)) = control {
             to.send_now(&Word::Control { path: path.clone() }, Some(socket.as_fd()))?;
         }
+        to.send_now(&Word::Claim, Some(claim.as_fd()))?;
         to.send_now(&Word::Complete { boots: self.serving.boots() }, None)
     }
 }
@@ -325,13 +346,8 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Waits for what it is to say next.
-    fn wait(
-        &mut self,
-        is_awaited: impl Fn(&Answer) -> bool,
-        deadline: Instant,
-        is_over: &dyn Fn() -> bool,
-    ) -> Result<()> {
+    /// Waits until it is ready.
+    fn ready(&mut self, deadline: Instant, is_over: &dyn Fn() -> bool) -> Result<()> {
         loop {
             if is_over() {
                 bail!("the server is stopping");
@@ -339,13 +355,33 @@ impl Attempt<'_> {
             let Some(rest) = deadline.checked_duration_since(Instant::now()) else {
                 return Err(self.late());
             };
-            match self.hear(rest.min(LOOK))? {
-                Some(Answer::Failed { why }) => bail!("the new server does not start: {why}"),
-                Some(Answer::Hello { version }) => self.version = version,
-                Some(answer) if is_awaited(&answer) => return Ok(()),
-                Some(_) | None => {}
+            if self.has_said(&Answer::Ready, rest.min(LOOK))? {
+                return Ok(());
             }
         }
+    }
+
+    /// Waits for as long, or until it serves, or has failed to; `None`: it has said neither.
+    fn took(&mut self, limit: Duration) -> Option<Result<()>> {
+        let deadline = Instant::now() + limit;
+        while let Some(rest) = deadline.checked_duration_since(Instant::now()) {
+            match self.has_said(&Answer::Took, rest.min(LOOK)) {
+                Ok(false) => {}
+                told => return Some(told.map(drop)),
+            }
+        }
+        None
+    }
+
+    /// Whether it says this within the limit.
+    fn has_said(&mut self, awaited: &Answer, limit: Duration) -> Result<bool> {
+        match self.hear(limit)? {
+            Some(Answer::Failed { why }) => bail!("the new server does not start: {why}"),
+            Some(Answer::Hello { version }) => self.version = version,
+            Some(answer) => return Ok(answer == *awaited),
+            None => {}
+        }
+        Ok(false)
     }
 
     fn hear(&mut self, limit: Duration) -> Result<Option<Answer>> {

@@ -62,7 +62,7 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(512)))]
 
     #[test]
     fn no_stream_is_more_requests_than_it_has_room_for(bytes in stream()) {

@@ -120,6 +120,9 @@ codes! {
     }
 }
 
+/// The code of a worker that is busy with its return to the image: nothing of the application runs there.
+pub(crate) const RETURNS: u32 = 4;
+
 /// What a worker's cell says, checked for range.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerReport {
@@ -131,6 +134,8 @@ pub struct WorkerReport {
     pub requests: u64,
     /// It has taken one that is not finished.
     pub has_request: bool,
+    /// It has finished one, and returns to its image.
+    pub returns: bool,
     /// Another number each time that it has looked for a request: while it has none, at least once a second.
     pub beat: u32,
     /// Pages that a rollback copies.
@@ -144,13 +149,16 @@ pub struct WorkerReport {
 impl WorkerCell {
     /// What the cell says, for the supervisor.
     pub(crate) fn report(&self) -> WorkerReport {
-        let state = WorkerState::from_code(self.state.load(Ordering::Relaxed));
+        let code = self.state.load(Ordering::Relaxed);
+        let returns = code == RETURNS;
+        let state = if returns { Some(WorkerState::Busy) } else { WorkerState::from_code(code) };
         let model = Model::from_code(self.model.load(Ordering::Relaxed));
         WorkerReport {
             state: state.unwrap_or(WorkerState::Starting),
             model: model.unwrap_or(Model::Script),
             requests: self.requests.load(Ordering::Relaxed),
             has_request: self.slot.load(Ordering::Relaxed) != 0,
+            returns,
             beat: self.beat.load(Ordering::Relaxed),
             hot_pages: self.hot_pages.load(Ordering::Relaxed),
             rollbacks: self.rollbacks.load(Ordering::Relaxed),

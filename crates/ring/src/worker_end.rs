@@ -11,7 +11,7 @@ use crate::layout::{
 use crate::map::{Part, Ring};
 use crate::os;
 use crate::protocol::Held;
-use crate::report::{DesiredState, LeaveReason, Model, Overrun, WorkerState};
+use crate::report::{DesiredState, LeaveReason, Model, Overrun, RETURNS, WorkerState};
 use crate::stream::End;
 use crate::sync::Ordering;
 use crate::turns::Turn;
@@ -113,6 +113,11 @@ impl WorkerEnd {
     /// Says what this worker does, for `samovar status`.
     pub fn report_state(&self, state: WorkerState) {
         self.cell().state.store(state.code(), Ordering::Relaxed);
+    }
+
+    /// Says that it returns to the image, until it says something else: it is busy, and with nothing that may take its time.
+    pub fn report_return(&self) {
+        self.cell().state.store(RETURNS, Ordering::Relaxed);
     }
 
     /// Says which model its application chose, for `samovar status` and the supervisor's choice of lanes.

@@ -7,7 +7,7 @@ mod scribble;
 use proptest::prelude::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(2000)))]
     #[test]
     fn the_front_survives_scribbling(program in prop::collection::vec(any::<u8>(), 0..400)) {
         scribble::run(&program);

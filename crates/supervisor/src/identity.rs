@@ -1,11 +1,13 @@
 //! Whose rights the server has: root opens the listeners, then becomes another user for good, before anything else exists.
 //!
-//! All processes descend from this one, so the change happens once. It clears `PR_SET_PDEATHSIG` and makes the process
-//! unreadable for its new user's others, which is welcome: PHP runs as that user too. The template is not touched by either,
-//! because an exec begins anew.
+//! All processes descend from this one, so the change happens once. It clears `PR_SET_PDEATHSIG`.
+//!
+//! Whoever it is, its memory is its own ([`conceal_memory`]): PHP runs as the same user. The template is not touched by that, because
+//! an exec begins anew; and so does the server that is to follow, which says it again.
 
 use nix::errno::Errno;
 use nix::unistd::{Gid, Group, Uid, User, initgroups, setresgid, setresuid, setuid};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use std::ffi::CString;
 use std::io;
 
@@ -44,6 +46,14 @@ impl std::fmt::Display for NoIdentity {
 }
 
 impl std::error::Error for NoIdentity {}
+
+/// Has the kernel let nobody but root look into this process, trace it or dump its memory. Children are the same until their exec.
+///
+/// # Errors
+/// The kernel's, of which none is known.
+pub fn conceal_memory() -> io::Result<()> {
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+}
 
 /// The user whose rights this process has.
 pub fn effective_uid() -> u32 {

@@ -1,23 +1,28 @@
 //! A request's time is over: what its worker waits for is looked up and logged, then the worker is told to end it.
 //!
-//! On a thread of its own, because reading about a process that hangs in the kernel may hang, too. So the signal comes
-//! after the look, which it would disturb; whoever does not heed it is killed by the supervisor, for which nobody here is
-//! needed.
+//! On threads of their own, because reading about a process that hangs in the kernel may hang, too: one asks, and waits for a
+//! moment, others read. The signal comes after the look, which it would disturb, or after that moment; whoever does not heed it
+//! is killed by the supervisor, for which nobody here is needed.
 
 pub(crate) mod blocked;
 mod place;
+mod readers;
 
 use crate::os;
 use place::Places;
+use readers::{NoAnswer, Readers, Reading};
 use samovar_ring::Overrun;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
 /// Workers that may be waiting to be looked at; beyond, they are told without a look.
 const CASES_MAX: usize = 64;
+/// How long a worker's signal waits for the look at it.
+const LOOK_LIMIT: Duration = Duration::from_secs(1);
 /// Lines in [`PERIOD`]; beyond, they are counted.
 const LINES_MAX: u32 = 10;
 const PERIOD: Duration = Duration::from_secs(10);
@@ -29,7 +34,7 @@ pub(crate) struct Case {
     pub(crate) pool: String,
     /// Its worker's number, and the same process: the number may be another's by the time that it is told. None: the script
     /// has ended meanwhile, as one does that is told of its client's loss.
-    pub(crate) worker: Option<(i32, OwnedFd)>,
+    pub(crate) worker: Option<(i32, Arc<OwnedFd>)>,
     pub(crate) overrun: Overrun,
     /// Method and target.
     pub(crate) request: String,
@@ -70,13 +75,13 @@ impl Case {
 }
 
 fn hold(cases: &Receiver<Case>) {
-    let (mut lines, mut places) = (Lines::default(), Places::default());
+    let (mut lines, mut readers) = (Lines::default(), Readers::new(reading, LOOK_LIMIT));
     while let Ok(case) = cases.recv() {
         let _named = samovar_log::pool::enter(&case.pool);
         let said = lines.pass(Instant::now()).map(|suppressed| {
-            let look = |(pid, process): &(i32, _)| (blocked::scene(*pid, process), places.of(*pid));
             let gone = || ("its script has ended meanwhile".to_owned(), String::new());
-            (case.worker.as_ref().map_or_else(gone, look), suppressed)
+            let look = |worker| readers.ask(worker).unwrap_or_else(unseen);
+            (case.worker.clone().map_or_else(gone, look), suppressed)
         });
         case.tell_worker();
         if let Some(((scene, place), suppressed)) = said {
@@ -85,6 +90,20 @@ fn hold(cases: &Receiver<Case>) {
             info!(request_id = case.id, "the time of a request is over");
         }
     }
+}
+
+/// What a process waits for, and where PHP stands in it.
+fn reading() -> Reading<(i32, Arc<OwnedFd>), (String, String)> {
+    let mut places = Places::default();
+    Box::new(move |(pid, process)| (blocked::scene(*pid, process), places.of(*pid)))
+}
+
+fn unseen(why: NoAnswer) -> (String, String) {
+    let scene = match why {
+        NoAnswer::Late => "unknown: reading about it hangs, as where the kernel waits for a disk",
+        NoAnswer::NoReader => "unknown: reading about others hangs",
+    };
+    (scene.to_owned(), "unknown".to_owned())
 }
 
 fn say(case: &Case, scene: &str, place: &str, suppressed: u64) {

@@ -11,7 +11,10 @@ use rustix::process::{
     Pid, PidfdFlags, PidfdGetfdFlags, Signal as Sent, WaitOptions, getpid, kill_process,
     kill_process_group, pidfd_getfd, pidfd_open, pidfd_send_signal, set_child_subreaper, wait,
 };
-use rustix::thread::set_no_new_privs;
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set, set_capabilities,
+    set_no_new_privs,
+};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
@@ -214,6 +217,17 @@ pub(crate) struct Confines {
     pub(crate) no_new_privileges: bool,
     /// Rules of the file system, open.
     pub(crate) rules: Option<RawFd>,
+    /// In their place: what keeps them from tracing others.
+    pub(crate) fence: Option<RawFd>,
+}
+
+/// What the server was given to open its listeners does not come with the exec: ports below 1024 are no page's. Root's rights, where
+/// PHP is to have them, are not of this kind.
+fn drop_capabilities() -> io::Result<()> {
+    clear_ambient_capability_set()?;
+    let inheritable = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { inheritable, ..capabilities(None)? })?;
+    Ok(())
 }
 
 /// Between fork and exec: `keep` survive the exec, `confines` hold, and no signal stays blocked.
@@ -234,6 +248,11 @@ pub(crate) fn prepare_exec(keep: &[RawFd], confines: Confines) -> io::Result<()>
     if let Some(rules) = confines.rules {
         sandbox::hold(rules)?;
     }
+    if let Some(fence) = confines.fence {
+        // The kernel may have none to give: a server in as many sandboxes as it knows, or without `no_new_privileges`.
+        let _ = sandbox::hold(fence);
+    }
+    drop_capabilities()?;
     if !confines.limits.ends_writes() {
         // Ignored by the server (crates/log); a program may want its default.
         // SAFETY: the default action is always valid.

@@ -426,7 +426,8 @@ impl Supervisor {
     fn worker_of(&self, run: Run) -> Option<(i32, OwnedFd)> {
         let mut places = self.generations.iter().flat_map(|g| g.workers.places());
         let process = places.find_map(|p| p.process().filter(|(_, life, _)| *life == run.worker));
-        let worker = process.and_then(|(pid, ..)| Some((pid, os::open_process(pid).ok()?)));
+        let worker =
+            process.and_then(|(pid, ..)| Some((pid, Arc::new(os::open_process(pid).ok()?))));
         // After the process is held, which may have been another's meanwhile.
         worker.filter(|_| self.ground.supervision.is_running(run))
     }

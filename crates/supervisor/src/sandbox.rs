@@ -2,6 +2,7 @@
 //!
 //! The rules are made before the template is, since they need its paths opened, and put on between its fork and its exec.
 //! With them come two more things of Landlock: who is inside can neither trace processes outside nor send them signals.
+//! Where no file is named there is a fence instead, which has the first of the two alone.
 
 use landlock::{
     ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr,
@@ -15,12 +16,15 @@ use std::path::{Path, PathBuf};
 const RIGHTS: ABI = ABI::V3;
 /// Signals are kept inside from Linux 6.12 on.
 const SCOPES: ABI = ABI::V6;
+/// What the rules of a fence speak of, Linux 5.19. Every rule must speak of something; this one is allowed everywhere, and asked
+/// about only where a file gets a name in another folder.
+const OF_FENCE: AccessFs = AccessFs::Refer;
 /// Without them nothing runs: programs, their libraries, the machine's settings, devices, what the kernel tells.
 const NEEDED_TO_RUN: [&str; 9] =
     ["/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc", "/proc", "/sys"];
 const DEVICES: &str = "/dev";
 
-/// What PHP's processes may do to the file system. Empty: whatever their user may.
+/// What PHP's processes may do to the file system, and to others. Without paths: to files whatever their user may.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sandbox {
     /// Below these they may write; nowhere else, unless both lists are empty.
@@ -31,10 +35,12 @@ pub struct Sandbox {
     pub own: Vec<PathBuf>,
     /// What the server itself has them read: programs, settings, the document root.
     pub own_read: Vec<PathBuf>,
+    /// Without paths, too, they can trace no process outside.
+    pub apart: bool,
 }
 
 impl Sandbox {
-    /// Whether there are rules.
+    /// Whether there are rules about files.
     #[must_use]
     pub fn is_on(&self) -> bool {
         !self.write.is_empty() || !self.read.is_empty()
@@ -65,6 +71,17 @@ impl Sandbox {
         })
     }
 
+    /// What keeps them from tracing processes outside, for [`hold`], where nothing else does.
+    ///
+    /// # Errors
+    /// This kernel cannot.
+    pub fn fence(&self) -> io::Result<Option<OwnedFd>> {
+        if self.is_on() || !self.apart {
+            return Ok(None);
+        }
+        fence().map_err(io::Error::other)
+    }
+
     fn ruleset(&self) -> Result<Option<OwnedFd>, landlock::RulesetError> {
         let (reads, writes) = (AccessFs::from_read(RIGHTS), AccessFs::from_write(RIGHTS));
         let confines_reads = !self.read.is_empty();
@@ -91,6 +108,15 @@ impl Sandbox {
         let needed = NEEDED_TO_RUN.iter().map(Path::new);
         Ok(rules.add_rules(path_beneath_rules(read.chain(needed), reads))?.into())
     }
+}
+
+fn fence() -> Result<Option<OwnedFd>, landlock::RulesetError> {
+    let rules = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(OF_FENCE)?
+        .create()?
+        .add_rules(path_beneath_rules([Path::new("/")], OF_FENCE))?;
+    Ok(rules.into())
 }
 
 /// Puts the rules on: this process, and what comes of it, are held by them from now on. Async-signal-safe.

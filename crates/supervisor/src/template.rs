@@ -64,11 +64,14 @@ impl Template {
         // A process group of its own: a terminal's Ctrl-C reaches the supervisor alone, which drains first.
         process.stdin(Stdio::null()).stdout(Stdio::null()).stderr(output).process_group(0);
         let rules = command.sandbox.rules()?;
+        // A kernel that has none: `samovar check` says so.
+        let fence = command.sandbox.fence().unwrap_or_default();
         let confines = os::Confines {
             limits: command.limits,
             // The kernel takes rules from none who could get other rights.
             no_new_privileges: command.no_new_privileges || rules.is_some(),
             rules: rules.as_ref().map(AsRawFd::as_raw_fd),
+            fence: fence.as_ref().map(AsRawFd::as_raw_fd),
         };
         // SAFETY: `prepare_exec` makes only async-signal-safe calls and allocates nothing unless it fails.
         unsafe { process.pre_exec(move || os::prepare_exec(&inherited, confines)) };

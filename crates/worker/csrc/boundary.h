@@ -117,6 +117,8 @@ void samovar_image_is(const char *mode, size_t bytes, size_t regions);
 void *samovar_shared_memory(size_t len);
 /* Gives it back. */
 void samovar_shared_memory_end(void *at, size_t len);
+/* A rollback begins: from here on no code of the application runs. */
+void samovar_rolls_back(void);
 /* A rollback has taken `ns` and copied `pages` pages. */
 void samovar_rolled_back(uint64_t ns, size_t pages, bool searched);
 /* A script that runs whole has called checkpoint(): its worker leaves after the request, unless it

@@ -352,6 +352,11 @@ extern "C" fn samovar_leave(reason: c_int) {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn samovar_rolls_back() {
+    with(|x| x.ring.report_return());
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn samovar_rolled_back(ns: u64, pages: usize, searched: bool) {
     with(|x| {
         x.ring.report_rollback(ns, pages, searched);

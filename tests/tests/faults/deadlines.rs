@@ -49,6 +49,15 @@ function page(): void
             fread($stream, 10);
             leave('read ');
             break;
+        case '/pgsql':
+            new PDO("pgsql:host=127.0.0.1;port=$_GET[port];dbname=shop;sslmode=disable", 'shop', 'secret');
+            break;
+        case '/mysql':
+            new PDO("mysql:host=127.0.0.1;port=$_GET[port];dbname=shop", 'shop', 'secret');
+            break;
+        case '/curl':
+            curl_exec(curl_init("http://127.0.0.1:$_GET[port]/"));
+            break;
         case '/regex':
             ini_set('pcre.backtrack_limit', '2000000000');
             ini_set('pcre.jit', '0');
@@ -178,6 +187,35 @@ fn a_script_that_does_not_end_is_killed_whatever_it_hangs_in() {
         assert_eq!(answer.status, 504, "{model}");
         server.wait_for_log("it is in flock of descriptor");
         server.wait_for_log(&held.display().to_string());
+        assert_serves(&server, model);
+        server.stop();
+    }
+}
+
+/// Libraries that wait for a database's or a service's word, and wait again whatever interrupts them.
+#[test]
+fn a_library_that_waits_for_ever_is_ended_and_the_log_names_its_peer() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
+    let peer = listener.local_addr().expect("an address");
+    for (model, call) in MODELS {
+        let limits = ["--request-timeout", "1s", "--grace-timeout", "500ms"];
+        let server = app(call).args(limits).args(["--path-timeout", "/hello=1m"]).start();
+        for library in ["pgsql", "mysql", "curl"] {
+            let target = format!("/{library}?port={}", peer.port());
+            let answer = server.get(&target);
+            assert_eq!((answer.status, answer.complete), (504, true), "{model} {library}");
+            let line = eventually(&format!("{model} {library}: its line"), || {
+                let log = server.log();
+                let request = format!("request=\"GET {target}\"");
+                log.lines().find(|line| line.contains(&request)).map(str::to_owned)
+            });
+            let named = format!("a connection to {peer}");
+            assert!(line.contains(&named), "{model} {library}: {line}");
+            eventually(&format!("{model} {library}: its end"), || {
+                let workers = server.status()["workers"].as_array()?.clone();
+                workers.iter().all(|worker| worker["state"] == "idle").then_some(())
+            });
+        }
         assert_serves(&server, model);
         server.stop();
     }

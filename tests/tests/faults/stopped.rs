@@ -147,6 +147,38 @@ fn work_after_the_answer_has_an_end() {
     server.stop();
 }
 
+/// What a request has left open is closed by the return to the image: a socket that lingers holds up whoever closes it.
+#[test]
+fn a_worker_that_hangs_on_its_way_back_is_replaced() {
+    let deaf = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
+    let port = deaf.local_addr().expect("an address").port();
+    let script = format!(
+        "<?php Samovar\\checkpoint();
+        if (isset($_GET['hang'])) {{
+            $c = FFI::cdef('int socket(int, int, int); int connect(int, const char *, unsigned);
+                int setsockopt(int, int, int, const char *, unsigned); long send(int, const char *, unsigned long, int);');
+            $socket = $c->socket(2, 1, 0);
+            $c->connect($socket, pack('vnNx8', 2, {port}, 0x7f000001), 16);
+            $c->setsockopt($socket, 1, 13, pack('VV', 1, 100000), 8);
+            while ($c->send($socket, str_repeat('x', 1 << 16), 1 << 16, 0x40) > 0);
+        }}
+        echo 'up';"
+    );
+    // The time of a script that goes on behind its answer is another matter.
+    let server = Server::script(&script)
+        .define("ffi.enable", "true")
+        .workers(1)
+        .args(WATCHDOG)
+        .args(["--after-timeout", "0"])
+        .start();
+    let worker = wait_for_idle(&server, 1)[0];
+    assert_eq!(server.get("/?hang").text(), "up");
+    wait_for_ends(&[worker]);
+    server.wait_for_log("gives no sign of life");
+    assert_eq!(server.get("/").text(), "up");
+    server.stop();
+}
+
 #[test]
 fn work_after_the_answer_may_take_its_time() {
     let server = app().workers(1).args(["--answer-timeout", "1s"]).start();

@@ -117,6 +117,85 @@ fn refuses_while_it_boots_for_ever(server: &Server, settings: &PathBuf) {
     assert_eq!(server.get("/").text(), "page GET");
 }
 
+/// A server in the words that it says; what comes after `ready` is the test's.
+const FAKE: &str = r#"#!/usr/bin/env python3
+import json, os, pathlib, socket, time
+channel = socket.socket(fileno=int(os.environ['SAMOVAR_HANDOVER'].split(':')[1]))
+claim = None
+while True:
+    text, passed, _, _ = socket.recv_fds(channel, 8192, 1)
+    word = json.loads(text)
+    if word == 'claim':
+        claim = passed[0]
+    if 'complete' in word:
+        break
+channel.send(b'{"hello":{"version":"of a test"}}')
+channel.send(b'"ready"')
+def claimed():
+    try:
+        return os.read(claim, 1) == b'!'
+    except BlockingIOError:
+        return False
+def tell(name, text):
+    pathlib.Path('FOLDER', name + '.part').write_text(text)
+    os.rename('FOLDER/' + name + '.part', 'FOLDER/' + name)
+"#;
+
+fn fake(server: &Server, name: &str, rest: &str) -> String {
+    let folder = server.folder().display().to_string();
+    program(server, name, &format!("{FAKE}{rest}").replace("FOLDER", &folder), 0o755)
+}
+
+/// Its word may be stuck in a machine that swaps. Whoever is given up for that must not have served, and never will.
+#[test]
+fn one_that_does_not_begin_is_given_up_and_cannot_begin_any_more() {
+    let server = Server::script(SCRIPT).workers(1).start();
+    assert_eq!(server.get("/").text(), "page GET");
+    std::fs::write(server.folder().join("end"), "").expect("our own folder");
+    let had = Belongings::of(&server);
+    let late = "
+while channel.recv(8192):
+    pass
+tell('end', 'served' if claimed() else 'refrained')
+";
+    let late = fake(&server, "late", late);
+    refuses(&server, &had, ["--binary", &late], &["the new server has not begun in time"]);
+    let end = std::fs::read_to_string(server.folder().join("end"));
+    assert_eq!(end.expect("it has seen the end"), "refrained");
+    server.upgrade([]).expect("the next one");
+    assert_eq!(server.get("/").text(), "page GET");
+}
+
+/// It serves already: what it has in flight must not die with it.
+#[test]
+fn one_that_has_begun_is_not_given_up_however_late_it_says_so() {
+    let mut server = Server::script(SCRIPT).workers(1).start();
+    let slow = "
+channel.recv(8192)
+tell('begun', str(os.getpid()) if claimed() else 'refrained')
+while not os.path.exists('FOLDER/say'):
+    time.sleep(0.01)
+channel.send(b'\"took\"')
+";
+    let slow = fake(&server, "slow", slow);
+    let asked = std::process::Command::new(samovar_testkit::binary())
+        .args(["upgrade", "--binary", &slow, "--control"])
+        .arg(server.control())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let begun = server.folder().join("begun");
+    let pid = eventually("its beginning", || std::fs::read_to_string(&begun).ok());
+    server.wait_for_log("another server has begun, and is slow to say so");
+    assert_eq!(server.get("/").text(), "page GET");
+    assert!(std::path::Path::new(&format!("/proc/{pid}")).exists(), "it lives");
+    std::fs::write(server.folder().join("say"), "").expect("our own folder");
+    let told = asked.wait_with_output().expect("it ends");
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    assert!(told.starts_with(&format!("process {pid} (samovar of a test) serves")), "{told}");
+    assert_eq!(server.wait(), Some(0));
+}
+
 #[test]
 fn one_change_at_a_time() {
     // A boot that goes on until somebody lets it.

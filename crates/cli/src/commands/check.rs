@@ -385,7 +385,16 @@ fn look_at_sandbox(settings: &Settings, program: &Path, found: &mut Report) {
     let sandbox = sandbox(settings, program);
     if sandbox.is_on() {
         let checked = sandbox.check().map_err(|error| anyhow::anyhow!(error));
-        found.take("sandbox", checked.map(|()| "the kernel takes its rules".to_owned()));
+        return found.take("sandbox", checked.map(|()| "the kernel takes its rules".to_owned()));
+    }
+    if sandbox.apart && (!settings.no_new_privileges || sandbox.fence().is_err()) {
+        found.add(
+            Level::Warning,
+            "sandbox",
+            "nothing keeps PHP from reading the memory of its user's processes, other pools' workers among them: that takes Landlock \
+             (Linux 5.19) and `no_new_privileges`; the server's own memory is not readable\n\
+             hint: kernel.yama.ptrace_scope=1 helps without; `sandbox.apart = false` says that it is known",
+        );
     }
 }
 

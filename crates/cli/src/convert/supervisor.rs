@@ -43,6 +43,7 @@ pub(crate) fn sandbox(settings: &Settings, program: &Path) -> Sandbox {
     Sandbox {
         write: settings.sandbox.write.clone(),
         read: settings.sandbox.read.clone(),
+        apart: settings.sandbox.apart,
         own: vec![settings.temp_dir.clone()],
         own_read: own_read
             .into_iter()

@@ -1,5 +1,6 @@
 //! The successor's side: it has the listeners of a server that goes on until this one is ready, and takes over when it is told to.
 
+use super::claim::Claim;
 use super::words::{Answer, FollowingEnd, Word, shortened};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use samovar_channel::Heard;
@@ -45,6 +46,8 @@ struct Handed {
     admin: Vec<(String, OwnedFd)>,
     pinba: Vec<(String, OwnedFd)>,
     control: Option<(PathBuf, OwnedFd)>,
+    /// None: of a version that knows none.
+    claim: Option<Claim>,
 }
 
 /// What happens when the word comes, and after it.
@@ -53,7 +56,7 @@ pub(crate) trait Entry: Send {
     fn go(&self);
     /// Which console workers the other one still has.
     fn consoles(&self, elsewhere: Elsewhere);
-    /// The other one has ended before it was this server's turn.
+    /// The other one has ended before it was this server's turn, or goes on itself.
     fn abandoned(&self);
 }
 
@@ -163,6 +166,9 @@ impl Predecessor {
         loop {
             match self.0.channel.hear() {
                 Ok(Heard::Message(Word::Go, _)) if !has_begun => {
+                    if !self.claims() {
+                        break;
+                    }
                     has_begun = true;
                     entry.go();
                     self.drop_rest();
@@ -188,6 +194,11 @@ impl Predecessor {
         } else {
             entry.abandoned();
         }
+    }
+
+    /// Whether it is this server that goes on: the other one may have waited for too long.
+    fn claims(&self) -> bool {
+        self.handed().claim.take().is_none_or(|claim| claim.take())
     }
 
     /// The settings want them no more. The files of sockets go with them.
@@ -234,6 +245,7 @@ impl Handed {
                 (Word::Admin { name }, Some(fd)) => self.admin.push((name, fd)),
                 (Word::Pinba { name }, Some(fd)) => self.pinba.push((name, fd)),
                 (Word::Control { path }, Some(fd)) => self.control = Some((path, fd)),
+                (Word::Claim, Some(fd)) => self.claim = Some(fd.into()),
                 _ => {}
             }
         }

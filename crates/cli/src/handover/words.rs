@@ -23,9 +23,11 @@ pub(crate) enum Word {
     Pinba { name: String },
     /// Beside it: the control socket, which has that file.
     Control { path: PathBuf },
+    /// Beside it: what whoever is to serve takes after [`Word::Go`], and the other one where that is late.
+    Claim,
     /// All was handed over. Whether this server's own application has booted ahead, or had nothing to boot.
     Complete { boots: bool },
-    /// Take over: accept, and answer commands.
+    /// Take the claim, and over: accept, and answer commands. Who finds it taken does not serve.
     Go,
     /// So many console workers of this server are left, by name and number; more than are named: all.
     Consoles { left: usize, named: Vec<(String, usize)> },

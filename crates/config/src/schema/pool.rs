@@ -41,7 +41,7 @@ pub(crate) const FIELDS: [Field; 3] = [
 ];
 
 /// The settings that a pool may have for itself.
-pub(crate) const OWN: [&str; 66] = [
+pub(crate) const OWN: [&str; 67] = [
     "root",
     "reload_probe",
     "server_name",
@@ -88,6 +88,7 @@ pub(crate) const OWN: [&str; 66] = [
     "limits.task_stack_bytes",
     "sandbox.write",
     "sandbox.read",
+    "sandbox.apart",
     "timeouts.body",
     "timeouts.queue",
     "timeouts.answer",

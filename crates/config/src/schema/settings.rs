@@ -234,12 +234,14 @@ pub struct Pool {
 }
 
 sheet! {
-/// What of the file system PHP's processes may touch. Both empty: whatever their user may.
+/// What of the file system PHP's processes may touch, and of others' memory. Both lists empty: of files whatever their user may.
 pub struct Sandbox {
     /// Below these they may write, and nowhere else.
     pub write: Vec<PathBuf>,
     /// Below these they may read, besides what every program needs; empty: anywhere.
     pub read: Vec<PathBuf>,
+    /// Whether they are kept from tracing processes outside where both are empty, too.
+    pub apart: bool,
 }
 }
 

@@ -25,6 +25,7 @@ struct Seen {
     requests: u64,
     state: WorkerState,
     has_request: bool,
+    returns: bool,
 }
 
 /// What a template is asked, and when it is given up.
@@ -40,12 +41,13 @@ pub(crate) enum Verdict {
 #[derive(Debug)]
 pub(crate) struct Watch {
     interval: Duration,
-    /// Looks at an idle process, and at one that is between two requests; 0: it may be as silent as it likes.
+    /// Looks at an idle process, and at one that returns to its image; 0: it may be as silent as it likes.
     idle_looks: u32,
     /// Looks at a template that starts PHP.
     start_looks: u32,
     /// Looks at a worker, or an image process, that boots the application.
     boot_looks: u32,
+    /// Looks at one in which the application's own code may run between two requests.
     after_looks: u32,
     leave_looks: u32,
     looked: Instant,
@@ -59,8 +61,8 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// `idle_limit`: for a process that has nothing to do; `after_limit`: for what a worker does between two requests,
-    /// as scripts with a loop of their own may; `boot_limit`: for the start of PHP, and [`BOOTS`] times as long for an
+    /// `idle_limit`: for a process that has nothing to do, and for the return to the image; `after_limit`: for what else a worker does
+    /// between two requests, as scripts with a loop of their own may; `boot_limit`: for the start of PHP, and [`BOOTS`] times as long for an
     /// application's boot, of which nobody knows how long it takes. Zero: for ever.
     pub(crate) fn new(
         idle_limit: Duration,
@@ -119,6 +121,7 @@ impl Watch {
                 requests: report.requests,
                 state: report.state,
                 has_request: report.has_request,
+                returns: report.returns,
             };
             let former = before.remove(&pid).filter(|(former, _)| *former == seen);
             let looks = former.map_or(0, |(_, looks)| looks + 1);
@@ -136,6 +139,7 @@ impl Watch {
             // The front has deadlines for its request.
             _ if seen.has_request => 0,
             WorkerState::Starting | WorkerState::Idle => self.idle_looks,
+            WorkerState::Busy if seen.returns => self.idle_looks,
             WorkerState::Busy => self.after_looks,
             WorkerState::Booting => self.boot_looks,
         }
@@ -182,8 +186,18 @@ mod tests {
 
     fn report(state: WorkerState, beat: u32, has_request: bool) -> WorkerReport {
         let model = Model::Script;
-        let (requests, hot_pages, rollbacks, leave) = (0, 0, 0, None);
-        WorkerReport { state, model, requests, has_request, beat, hot_pages, rollbacks, leave }
+        let (requests, hot_pages, rollbacks, leave, returns) = (0, 0, 0, None, false);
+        WorkerReport {
+            state,
+            model,
+            requests,
+            has_request,
+            returns,
+            beat,
+            hot_pages,
+            rollbacks,
+            leave,
+        }
     }
 
     const BOOT_S: u64 = 30;
@@ -215,6 +229,16 @@ mod tests {
         assert_eq!(looks(&mut watch(0, 0), |_| report(S::Idle, 1, false)), None);
         assert_eq!(looks(&mut watch(0, 0), |_| report(S::Booting, 1, false)), None);
         assert_eq!(looks(&mut watch(1, 0), |_| report(S::Idle, 1, false)), Some(4));
+    }
+
+    /// What follows an answer may take its time, but not what is none of the application's.
+    #[test]
+    fn a_return_to_the_image_is_as_short_as_silence() {
+        let returning = |_| WorkerReport { returns: true, ..report(WorkerState::Busy, 5, false) };
+        for after in [0, 60, 300] {
+            assert_eq!(looks(&mut watch(10, after), returning), Some(6), "{after}");
+        }
+        assert_eq!(looks(&mut watch(0, 60), returning), None);
     }
 
     #[test]

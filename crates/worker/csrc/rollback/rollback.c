@@ -78,6 +78,7 @@ static void restore(void) {
 }
 
 _Noreturn void samovar_roll_back(void) {
+    samovar_rolls_back();
     samovar_paths_look(&samovar_persistent->paths);
     setcontext(&samovar_persistent->rollback.restore);
     _exit(71);

@@ -131,7 +131,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         doc: "Most memory that a process of PHP may have for itself, libraries' included",
         long: "The kernel refuses more (RLIMIT_DATA), and PHP or the library that asked says so and ends the process: 502. \
                PHP's own memory_limit, which ends a request better, knows PHP's memory only. Programs that PHP starts have \
-               the same ceiling. 0: none.",
+               the same ceiling. Memory that is shared is not counted: shmop, System V's, files in /dev/shm, mappings that are \
+               handed to children. 0: none.",
         ..PLAIN
     },
     Setting {

@@ -200,6 +200,20 @@ pub(super) const SETTINGS: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        key: "sandbox.apart",
+        flag: "sandbox-apart",
+        bare: true,
+        value: "BOOL",
+        kind: Kind::Switch(|settings| &mut settings.sandbox.apart),
+        default: Preset::Text("true"),
+        doc: "Keep PHP's processes from reading the memory of processes outside their pool",
+        long: "The kernel refuses them to trace the server, another pool's workers and whatever else their user runs (Landlock, Linux \
+               5.19): debuggers, `process_vm_readv`, and /proc/PID/mem, fd and the like. No file is out of their reach for it. Programs \
+               that PHP starts cannot mount anything either; false is for those that build containers or have a sandbox of their own. With \
+               `sandbox.write` or `sandbox.read` it is so in any case; without `no_new_privileges` it is not.",
+        ..PLAIN
+    },
+    Setting {
         key: "server_name",
         flag: "server-name",
         value: "NAME",

@@ -138,7 +138,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.timeouts.watchdog,
         },
         default: Preset::Text("10s"),
-        doc: "Most time in which an idle worker, the template or the image process gives no sign of life",
+        doc: "Most time in which an idle worker, one that returns to its image, the template or the image process gives no sign of life",
         long: "It was stopped, or hangs where nothing should: it is killed and replaced. At least 3s. 0: such processes are \
                left alone, as for a debugger.",
         ..PLAIN
