@@ -11,7 +11,7 @@ use crate::answer::body::AnswerBody;
 use crate::answer::compress::vary;
 use crate::answer::error_page::Failure;
 use crate::runtime::disk::DiskThreads;
-use http::{Method, Response};
+use http::{HeaderValue, Method, Response};
 use samovar_config::Compression;
 use send::{Opened, failure, media_type, open, send};
 use std::path::Path;
@@ -21,10 +21,12 @@ pub(crate) use send::Asked;
 
 const ALLOWED: &str = "GET, HEAD";
 
-/// Answers a request for the file at the canonical `path`. `compression`: whether one that is packed may go out in its place.
+/// Answers a request for the file at the canonical `path`. `kind`: of which type it is, where its name does not count.
+/// `compression`: whether one that is packed may go out in its place.
 pub(crate) fn respond(
     disk: &Rc<DiskThreads>,
     path: &Path,
+    kind: Option<&HeaderValue>,
     asked: Asked<'_>,
     compression: Option<&Compression>,
 ) -> Result<Response<AnswerBody>, Failure> {
@@ -36,7 +38,7 @@ pub(crate) fn respond(
     if !metadata.is_file() {
         return Err(Failure::NotFound);
     }
-    let kind = media_type(path);
+    let kind = kind.cloned().unwrap_or_else(|| media_type(path));
     let Some(compression) = compression.filter(|compression| compression.precompressed) else {
         return send(disk, Opened { file, metadata, coding: None }, &kind, asked);
     };

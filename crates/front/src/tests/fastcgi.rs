@@ -432,3 +432,41 @@ fn status_and_ping_as_php_fpm_has_them() {
     client.send(&server.request(1, true, "/status/x", &[]));
     assert!(client.told_back(1).out.starts_with("Status: 404 "));
 }
+
+/// What a script has sent by a path or folder that is not ours, the web server sends itself; what is ours, we do.
+#[test]
+fn files_that_others_have_are_the_web_servers_to_send() {
+    let files = tempfile::tempdir().expect("a folder");
+    std::fs::write(files.path().join("a"), "ours").expect("our own file");
+    let change = |settings: &mut Settings| {
+        let (named, found) =
+            (files.path().to_owned(), files.path().canonicalize().expect("it is there"));
+        let folder = samovar_config::SendFolder { named, found };
+        settings.sendfile.insert("/ours/".to_owned(), folder);
+    };
+    let send = |job: &mut Job<'_>| {
+        let line = job.field("query");
+        job.head(200, &format!("{line}\n"));
+        job.write(b"body");
+        After::Finish
+    };
+    let server = Server::fastcgi(change).work(send);
+    let ask = |line: &str| {
+        let mut client = server.client();
+        client.send(&server.request(1, false, "/index.php", &[("QUERY_STRING", line)]));
+        client.told_back(1)
+    };
+    for line in ["x-accel-redirect: /theirs/a", "x-accel-redirect: @named", "x-sendfile: /theirs/a"]
+    {
+        let answer = ask(line);
+        assert!(
+            answer.out.contains(line) && answer.out.ends_with("body"),
+            "{line}: {}",
+            answer.out
+        );
+    }
+    let ours = ask("x-accel-redirect: /ours/a").out;
+    assert!(ours.ends_with("\r\n\r\nours") && !ours.contains("x-accel"), "{ours}");
+    let nowhere = ask("x-accel-redirect: /ours/").out;
+    assert!(nowhere.starts_with("Status: 403") && !nowhere.contains("body"), "{nowhere}");
+}
