@@ -104,6 +104,9 @@ fn at_odds(location: &Location) -> Option<AtOdds> {
     let serves = serves || passes || !location.variables.is_empty();
     let serves = serves || location.body_bytes_max.is_some();
     let is_told = location.status.is_some();
+    if redirect.is_none() && location.status.is_some_and(|status| !REFUSALS.contains(&status)) {
+        return odds("status", "there is no `redirect`");
+    }
     if *deny == Some(true) && (redirect.is_some() || serves || is_told) {
         return odds("deny", "beside it, the other keys would have no effect");
     }
@@ -114,9 +117,6 @@ fn at_odds(location: &Location) -> Option<AtOdds> {
         return odds("fastcgi_root", "there is no `fastcgi_pass`");
     }
     let Some(Redirect { to, status }) = redirect else {
-        if location.status.is_some_and(|status| !REFUSALS.contains(&status)) {
-            return odds("status", "there is no `redirect`");
-        }
         if is_told && serves {
             return odds("status", "beside it, the other keys would have no effect");
         }
