@@ -111,7 +111,7 @@ impl Failure {
             Failure::Said(status) if status.is_server_error() => {
                 "The server does not answer this now. Please try again later."
             }
-            Failure::Said(_) => "You may not see this page.",
+            Failure::Said(_) => "The server does not answer this request.",
         }
     }
 

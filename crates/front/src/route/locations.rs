@@ -7,6 +7,7 @@
 
 mod effects;
 pub(super) mod pattern;
+mod said;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 pub(crate) use effects::Effects;
+pub(crate) use said::Said;
 
 /// What a table says of one thing.
 #[derive(Clone, Debug)]
@@ -81,13 +83,6 @@ pub(crate) enum Refused {
     Denied,
     /// That it is run.
     Script,
-}
-
-/// Something that a table says, and the line that it begins in.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Said<T> {
-    pub(crate) line: usize,
-    pub(crate) what: T,
 }
 
 /// What holds for one path at one host.

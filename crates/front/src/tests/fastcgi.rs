@@ -422,6 +422,8 @@ fn status_and_ping_as_php_fpm_has_them() {
         "pool:                 samovar\n",
         "accepted conn:        3\n",
         "total processes:      1\n",
+        "max listen queue:     ",
+        "max active processes: ",
     ] {
         assert!(text.contains(line), "{line} in {text}");
     }
@@ -429,6 +431,17 @@ fn status_and_ping_as_php_fpm_has_them() {
     let text = client.told_back(1).out;
     let at = text.find('{').expect("JSON");
     assert!(text[at..].contains("\"processes\":[{\"state\":\"Idle\",\"requests\":1}]}"), "{text}");
+    for (query, kind, within) in [
+        ("html&full", "text/html", "<tr><th>accepted conn</th><td>5</td></tr>"),
+        ("xml", "text/xml", "<max-active-processes>"),
+        ("xml&full", "text/xml", "<process><state>Idle</state><requests>1</requests></process>"),
+        ("openmetrics", "application/openmetrics-text", "\nphpfpm_total_processes 1\n"),
+    ] {
+        client.send(&server.request(1, true, "/status", &[("QUERY_STRING", query)]));
+        let text = client.told_back(1).out;
+        assert!(text.contains(&format!("content-type: {kind}")), "{query}: {text}");
+        assert!(text.contains(within), "{query}: {text}");
+    }
     client.send(&server.request(1, true, "/status/x", &[]));
     assert!(client.told_back(1).out.starts_with("Status: 404 "));
 }

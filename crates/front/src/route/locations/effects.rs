@@ -1,6 +1,6 @@
 //! What locations do to answers: headers, and pages for the server's own failures.
 
-use super::Said;
+use super::said::Said;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use samovar_config::ErrorPage;
