@@ -421,7 +421,7 @@ location /caught/ {
 }
 ";
 
-const TELLER: &str = r#"<?php
+const TELLER: &str = r"<?php
 http_response_code((int) ($_GET['status'] ?? 200));
 header('X-App: ran');
 if (isset($_GET['length'])) {
@@ -433,7 +433,7 @@ echo json_encode([
     $_SERVER['HTTP_MAGE_RUN_CODE'] ?? null,
     strlen(file_get_contents('php://input')),
 ]), str_repeat(' ', (int) ($_GET['times'] ?? 0));
-"#;
+";
 
 /// `fastcgi_param`, `return` and `fastcgi_intercept_errors`, as nginx has them.
 #[test]
