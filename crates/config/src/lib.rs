@@ -30,6 +30,7 @@ pub use schema::location::{ErrorPage, Fallback, Location, Redirect};
 pub use schema::log_target::LogTarget;
 pub use schema::notation::duration;
 pub use schema::pool::{DEFAULT_POOL, pools_need_restart};
+pub use schema::send_folder::SendFolder;
 pub use schema::settings::{
     AccessLogFormat, Acme, AcmeChallenge, ClientCertificates, Compat, EarlyHints, FastCgi, Insight,
     Limits, LogFormat, LogLevel, Otlp, Pool, Profile, Scheduling, Settings, Timeouts, Tls,

@@ -215,16 +215,21 @@ async fn answer(
     let is_direct = context.told.is_none();
     let wish = compress::Wish::of(&setup.settings.compression, parts).filter(|_| is_direct);
     let routed = context.route(parts, path);
+    if routed.effects.as_ref().is_some_and(|effects| !effects.is_logged()) {
+        entry.keep_out_of_log();
+    }
     let may_compress = routed.effects.as_ref().is_none_or(|effects| effects.may_compress());
     let answered = match &routed.route {
         Route::Script(script) => run(context, parts, body, script, entry).await,
         Route::Static(file) => {
             let asked = files::Asked { method: &parts.method, headers: &parts.headers };
             let compression = Some(&setup.settings.compression).filter(|_| may_compress);
-            files::respond(&shared.disk, file, asked, compression)
+            let kind = routed.effects.as_ref().and_then(|effects| effects.content_type());
+            files::respond(&shared.disk, file, kind, asked, compression)
         }
         Route::Redirect(path) => own::redirect(path, query, StatusCode::MOVED_PERMANENTLY),
         Route::Moved(to, status) => moved(to, query, *status),
+        Route::Status(status, _) => Err(said(*status)),
         Route::Forbidden(Why::Outside) => Err(Failure::Outside),
         Route::Forbidden(Why::NoIndex) => Err(missing(context, path, Failure::NoIndex)),
         Route::Forbidden(Why::Denied(_) | Why::NoScripts(_)) => Err(Failure::Forbidden),
@@ -234,6 +239,9 @@ async fn answer(
     };
     let mut response = answered?;
     if let Some(effects) = &routed.effects {
+        if let Some(page) = effects.page_instead(response.status()) {
+            response = own::with_page(response, page.bytes.clone(), page.kind.clone());
+        }
         // What a file depends on no location can know better: caches would give packed bytes to everybody.
         let depends = matches!(routed.route, Route::Static(_))
             && response.headers().contains_key(header::VARY);
@@ -255,10 +263,14 @@ fn is_challenge(path: &[u8]) -> bool {
     path.strip_prefix(ACME_FOLDER).is_some_and(|token| token.iter().all(of_token))
 }
 
-/// As a location wants it: a target with a query of its own is told as it is.
+/// As a location wants it.
 fn moved(to: &str, query: Option<&[u8]>, status: u16) -> Result<Response<AnswerBody>, Failure> {
     let status = StatusCode::from_u16(status).map_err(|_| Failure::Internal)?;
-    own::redirect(to, query.filter(|_| !to.contains('?')), status)
+    own::redirect(to, query, status)
+}
+
+fn said(status: u16) -> Failure {
+    StatusCode::from_u16(status).map_or(Failure::Internal, Failure::Said)
 }
 
 fn missing(context: &RequestContext<'_>, path: &[u8], failure: Failure) -> Failure {
@@ -277,8 +289,7 @@ fn refuse(context: &RequestContext<'_>, parts: &Parts, failure: Failure) -> Resp
     if let Some(effects) = &routed.effects {
         let status = response.status();
         if let Some(page) = effects.page(status) {
-            *response.body_mut() = AnswerBody::whole(page.bytes.clone());
-            response.headers_mut().insert(header::CONTENT_TYPE, page.kind.clone());
+            response = own::with_page(response, page.bytes.clone(), page.kind.clone());
         }
         effects.apply(status, response.headers_mut());
     }
@@ -299,7 +310,8 @@ async fn run(
     let upload = if body.is_end_stream() {
         Upload::None
     } else {
-        let source = Source::new(connection, &setup.settings, body);
+        let bytes_max = script.body_bytes_max;
+        let source = Source::new(connection, &setup.settings, bytes_max, body);
         // php-fpm wants to know how long a body is.
         let is_known = script.pass.is_none() || source.declared().is_some();
         let is_live = !setup.settings.request_buffering && is_known;
@@ -310,13 +322,14 @@ async fn run(
         connection.linger();
     }
     entry.runs(&script.name);
+    let is_told = context.told.is_some();
     if let Some(pass) = &script.pass {
         let response = Box::pin(pass::run(context, parts, script, pass, upload, entry)).await?;
         let folders = &setup.settings.sendfile;
         return if folders.is_empty() {
             Ok(response)
         } else {
-            sendfile::instead(context.shared(), folders, parts, response)
+            sendfile::instead(context.shared(), folders, parts, is_told, response)
         };
     }
     let request = ScriptRequest { context: *context, parts, script };
@@ -333,7 +346,7 @@ async fn run(
     let headers = HeaderMap::new();
     let response = worker::respond(connection, setup, headers, answer, exchange, is_head, entry)?;
     let response = promised(context, response);
-    sendfile::instead(context.shared(), folders, parts, response)
+    sendfile::instead(context.shared(), folders, parts, is_told, response)
 }
 
 /// With the cookie of whoever's next request is to be traced.

@@ -12,6 +12,7 @@ pub(crate) mod lots;
 pub(crate) mod memory;
 pub(crate) mod mishap;
 pub(crate) mod packing;
+pub(crate) mod peaks;
 pub(crate) mod scheduling;
 pub(crate) mod shed;
 pub(crate) mod threads;

@@ -76,7 +76,8 @@ impl ValidSettings {
     pub(crate) fn into_setup(self) -> Setup {
         let ValidSettings { settings, site, pools } = self;
         let routes = RouteCache::new(files_of(&site, &settings));
-        Setup { settings, site, routes, pools }
+        let body_bytes_max = body_bytes_max(&settings);
+        Setup { settings, site, routes, pools, body_bytes_max }
     }
 
     /// Whose request that is, for people: the pool's place among those of the settings, its name and its line; `None`: the
@@ -100,6 +101,13 @@ pub(crate) struct Setup {
     pub(crate) routes: RouteCache,
     /// Whose requests are not this pool's; empty in all but the default one's.
     pub(crate) pools: Pools,
+    /// Longest body of any request, as long as nobody knows where it goes.
+    pub(crate) body_bytes_max: u64,
+}
+
+fn body_bytes_max(settings: &Settings) -> u64 {
+    let of_locations = settings.locations.iter().filter_map(|location| location.body_bytes_max);
+    of_locations.fold(settings.limits.body_bytes_max, u64::max)
 }
 
 impl Setup {
@@ -107,7 +115,8 @@ impl Setup {
     pub(crate) fn with_pools(&self, pools: Vec<Pool>) -> Setup {
         let (settings, site) = (Settings { pools, ..self.settings.clone() }, self.site.clone());
         let pools = Pools::new(&settings, &site.controller);
-        Setup { routes: RouteCache::new(files_of(&site, &settings)), settings, site, pools }
+        let routes = RouteCache::new(files_of(&site, &settings));
+        Setup { routes, settings, site, pools, body_bytes_max: self.body_bytes_max }
     }
 }
 

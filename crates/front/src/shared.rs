@@ -12,6 +12,7 @@ use crate::runtime::counters::Counters;
 use crate::runtime::disk::DiskThreads;
 use crate::runtime::lots::Lots;
 use crate::runtime::packing::Packing;
+use crate::runtime::peaks::Peaks;
 use crate::setup::Setup;
 use crate::tls::Tls;
 use crate::upstream::{Names, Upstreams};
@@ -57,6 +58,8 @@ pub(crate) struct Shared {
     /// There is something to sweep again.
     pub(crate) sweeper: Rc<Notify>,
     pub(crate) clock: Rc<Clock>,
+    /// The most that waited and ran, where somebody asks for it.
+    pub(crate) peaks: Peaks,
     /// When this front began.
     pub(crate) started: Timestamp,
     /// Places that clients have, and their connections.
@@ -95,6 +98,7 @@ impl Shared {
             draining: Cell::new(false),
             sweeper: Rc::default(),
             clock,
+            peaks: Peaks::default(),
             started: Timestamp::now(),
             request_shares: Rc::new(request_shares),
             connection_shares: Rc::new(connection_shares),

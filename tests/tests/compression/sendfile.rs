@@ -98,6 +98,39 @@ fn the_file_takes_the_answers_place() {
     assert_eq!((odd.text().as_str(), odd.header("content-range")), ("0123456789", None));
 }
 
+/// A folder that a link names is known by that name, by where the link led, and by where it leads after a deploy.
+#[test]
+fn the_folder_has_both_its_names() {
+    let files = Files::new();
+    let link = |to: &str| {
+        std::os::unix::fs::symlink(to, files.path("next")).expect("a link");
+        std::fs::rename(files.path("next"), files.path("current")).expect("our own link");
+    };
+    link("in");
+    std::fs::create_dir(files.path("in2")).expect("our own folder");
+    std::fs::write(files.path("in2/a.zip"), "the next one").expect("our own file");
+    let folder = files.path("current").display().to_string();
+    let config = format!("[sendfile]\n\"/protected/\" = \"{folder}\"\n");
+    let server = Server::script(SENDER).workers(1).config(&config).start();
+    let by = |name: &str| {
+        let answer = server.get(&format!("/?file={}", files.path(name).display()));
+        (answer.status, answer.text())
+    };
+    let sent = |text: &str| (200, text.to_owned());
+    assert_eq!(by("current/a.zip"), sent("0123456789"));
+    assert_eq!(by("in/a.zip"), sent("0123456789"));
+    assert_eq!(by("in2/a.zip").0, 403);
+    assert_eq!(by("current/link").0, 403);
+    assert_eq!(server.get("/?path=/protected/a.zip").text(), "0123456789");
+    link("in2");
+    assert_eq!(by("current/a.zip"), sent("the next one"));
+    assert_eq!(by("in2/a.zip"), sent("the next one"));
+    assert_eq!(server.get("/?path=/protected/a.zip").text(), "the next one");
+    // A worker that was booted before the deploy says where the folder was.
+    assert_eq!(by("in/a.zip"), sent("0123456789"));
+    assert_eq!(by("beside/secret").0, 403);
+}
+
 #[test]
 fn nothing_else_is_sent() {
     let files = Files::new();

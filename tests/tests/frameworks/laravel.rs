@@ -165,6 +165,30 @@ fn a_crowd_of_laravel_does_not_notice_reloads() {
     }
 }
 
+/// Laravel takes what stands behind `/index.php` for the path: a location that refuses the path refuses that, too.
+#[test]
+fn laravel_answers_no_refused_route_behind_its_scripts_name() {
+    let copy = Copy::new("file");
+    let open = copy.serve(&SCRIPT);
+    let refused = copy.serve_with(&SCRIPT, "[[location]]\npath = \"/whoami\"\ndeny = true\n");
+    for target in [
+        "/whoami",
+        "/index.php/whoami",
+        "/index.php//whoami",
+        "//index.php/./whoami",
+        "/index%2ephp/%77hoami",
+    ] {
+        let routed = open.get(target).status;
+        assert!(routed == 200 || routed == 404, "{target}: {routed}");
+        let answer = refused.get(target);
+        assert_eq!(answer.status, 403, "{target}: {}", answer.text());
+    }
+    assert_eq!(open.get("/index.php/whoami").status, 200, "Laravel routes it");
+    assert_eq!(refused.get("/index.php/opened").status, open.get("/index.php/opened").status);
+    refused.stop();
+    open.stop();
+}
+
 #[test]
 fn laravel_is_the_oracles() {
     walk(&SCRIPT, "file", steps::all_by_name);

@@ -75,12 +75,13 @@ fn default_root(cwd: &Path) -> PathBuf {
     if public.is_dir() { public } else { cwd.to_owned() }
 }
 
-/// The folders are as the file system names them.
+/// The folders are there.
 pub(crate) fn sendfile(settings: &mut Settings, _: &Surroundings<'_>) -> Result<(), Wrong> {
     for (path, folder) in &mut settings.sendfile {
-        let found = folder.canonicalize().ok().filter(|found| found.is_dir());
-        *folder = found.ok_or_else(|| {
-            let what = format!("names `{}` for `{path}`, which is no folder", folder.display());
+        let found = folder.named.canonicalize().ok().filter(|found| found.is_dir());
+        folder.found = found.ok_or_else(|| {
+            let name = folder.named.display();
+            let what = format!("names `{name}` for `{path}`, which is no folder");
             (what, "make the folder, or name another one".to_owned())
         })?;
     }

@@ -19,6 +19,10 @@ pub(crate) const HEADERS_MAX: usize = 32;
 pub(crate) const HEADER_BYTES_MAX: usize = 4096;
 pub(crate) const INDEX_MAX: usize = 16;
 pub(crate) const UPSTREAMS_MAX: usize = 16;
+pub(crate) const VARIABLES_MAX: usize = 64;
+pub(crate) const VARIABLE_BYTES_MAX: usize = 4096;
+/// As of `limits.body_bytes_max`.
+pub(crate) const BODY_BYTES_MAX: u64 = 1 << 40;
 /// An error page is kept in memory.
 pub(crate) const ERROR_PAGE_BYTES_MAX: u64 = 256 * 1024;
 
@@ -41,6 +45,48 @@ pub(crate) const SERVERS_HEADERS: [&str; 14] = [
     "transfer-encoding",
     "upgrade",
     "x-request-id",
+];
+
+/// Statuses that a location may answer with by itself.
+pub(crate) const REFUSALS: std::ops::RangeInclusive<u16> = 400..=599;
+
+/// Variables that say what the request is, or steer the server: no location makes them up.
+pub(crate) const SERVERS_VARIABLES: [&str; 35] = [
+    "AUTH_TYPE",
+    "CONTENT_LENGTH",
+    "CONTENT_TYPE",
+    "DOCUMENT_ROOT",
+    "DOCUMENT_URI",
+    "FCGI_ROLE",
+    "FRANKENPHP_WORKER",
+    "GATEWAY_INTERFACE",
+    "HTTPS",
+    "PATH_INFO",
+    "PATH_TRANSLATED",
+    "PHP_ADMIN_VALUE",
+    "PHP_AUTH_DIGEST",
+    "PHP_AUTH_PW",
+    "PHP_AUTH_USER",
+    "PHP_SELF",
+    "PHP_VALUE",
+    "QUERY_STRING",
+    "REDIRECT_STATUS",
+    "REMOTE_ADDR",
+    "REMOTE_PORT",
+    "REMOTE_USER",
+    "REQUEST_ID",
+    "REQUEST_METHOD",
+    "REQUEST_SCHEME",
+    "REQUEST_URI",
+    "SCRIPT_FILENAME",
+    "SCRIPT_NAME",
+    "SERVER_ADDR",
+    "SERVER_NAME",
+    "SERVER_PORT",
+    "SERVER_PROTOCOL",
+    "SERVER_SOFTWARE",
+    "TRACEPARENT",
+    "TRACESTATE",
 ];
 
 /// One `[[location]]`. What it does not say is as it is without it.
@@ -68,12 +114,22 @@ pub struct Location {
     pub fastcgi_pass: Vec<Upstream>,
     /// Where the folder of the scripts lies for who runs them, if that is elsewhere.
     pub fastcgi_root: Option<PathBuf>,
+    /// Variables that PHP has in `$_SERVER`: names and values.
+    pub variables: Vec<(String, String)>,
+    /// The status that it is answered with, whatever is there: 400 to 599.
+    pub status: Option<u16>,
+    /// Most bytes of a request's body, in place of `limits.body_bytes_max`.
+    pub body_bytes_max: Option<u64>,
+    /// Whether its requests are in the access log.
+    pub access_log: Option<bool>,
     /// Headers of answers; one without value is taken out.
     pub headers: Vec<(String, String)>,
     /// Whether answers may be compressed.
     pub compression: Option<bool>,
     /// Pages for failures of the server's own.
     pub error_pages: Vec<ErrorPage>,
+    /// Whether they also stand in for what the application answers with these statuses.
+    pub intercept: Option<bool>,
 }
 
 /// Where something is instead.
@@ -103,7 +159,7 @@ pub struct ErrorPage {
     pub file: PathBuf,
 }
 
-pub(crate) const FIELDS: [Field; 14] = [
+pub(crate) const FIELDS: [Field; 18] = [
     Field {
         key: "path",
         allowed: "a path such as `/uploads/*`, a file's name such as `*.css`, or an array of them; `*` is any text, \
@@ -138,9 +194,9 @@ pub(crate) const FIELDS: [Field; 14] = [
     },
     Field {
         key: "status",
-        allowed: "301, 302, 303, 307 or 308, beside `redirect`",
-        default: "`301`",
-        doc: "How the redirect is told",
+        allowed: "301, 302, 303, 307 or 308 beside `redirect`; 400 to 599 without one",
+        default: "`301` beside `redirect`, else what is there answers",
+        doc: "How the redirect is told; or what every path is answered with, such as 410",
     },
     Field {
         key: "alias",
@@ -174,6 +230,26 @@ pub(crate) const FIELDS: [Field; 14] = [
         doc: "Where the document root (or the folder of `alias`) lies for that php-fpm, if it sees other paths",
     },
     Field {
+        key: "variables",
+        allowed: "a table of up to 64 names and values, such as `{ MAGE_RUN_CODE = \"shop\" }`; a name has letters, digits and `_`, \
+                  and is neither `HTTP_…` nor one that says what the request is",
+        default: "none",
+        doc: "What PHP has in `$_SERVER` besides, whoever runs it",
+    },
+    Field {
+        key: "body_bytes_max",
+        allowed: "a number of bytes, or one with `K`, `M` or `G`, such as `\"512M\"`",
+        default: "that of `[limits]`",
+        doc: "Longest body of a request to a script there: 413 beyond. PHP has limits of its own, `post_max_size` and \
+              `upload_max_filesize`",
+    },
+    Field {
+        key: "access_log",
+        allowed: "`true` or `false`",
+        default: "`true`: where there is an access log",
+        doc: "Whether requests have a line in the access log",
+    },
+    Field {
         key: "headers",
         allowed: "a table of names and values in printable ASCII, such as `{ Cache-Control = \"max-age=3600\" }`, but for \
                   those that the server sets itself",
@@ -191,5 +267,11 @@ pub(crate) const FIELDS: [Field; 14] = [
         allowed: "a table of statuses and files of up to 256K, such as `{ 404 = \"404.html\", 5xx = \"sorry.html\" }`",
         default: "none",
         doc: "Files that are sent where the server itself refuses or fails",
+    },
+    Field {
+        key: "intercept",
+        allowed: "`true` or `false`",
+        default: "`false`",
+        doc: "Whether `error_pages` take the place of what the application answers with these statuses, too",
     },
 ];

@@ -7,6 +7,7 @@ use crate::schema::console::ConsoleCommand;
 use crate::schema::listener::Listener;
 use crate::schema::location::Location;
 use crate::schema::log_target::LogTarget;
+use crate::schema::send_folder::SendFolder;
 use crate::schema::sheet::Blank;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
@@ -64,7 +65,7 @@ pub struct Settings {
     pub allow_files: Vec<String>,
     /// Folders that scripts may have files sent from, by the path that `X-Accel-Redirect` has for each: with a slash at
     /// both ends.
-    pub sendfile: BTreeMap<String, PathBuf>,
+    pub sendfile: BTreeMap<String, SendFolder>,
     /// Which answers are packed.
     pub compression: Compression,
     /// Whether a request's body is read completely before a worker is given the request.

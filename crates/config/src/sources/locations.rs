@@ -7,9 +7,11 @@ use toml_edit::{ArrayOfTables, Item, Table, Value};
 
 use crate::problem::Problem;
 use crate::schema::location::{
-    ERROR_PAGE_BYTES_MAX, ErrorPage, FIELDS, Fallback, HEADERS_MAX, INDEX_MAX, KEY, Location,
-    PATTERNS_MAX, REDIRECTS, Redirect, TABLES_MAX, UPSTREAMS_MAX,
+    BODY_BYTES_MAX, ERROR_PAGE_BYTES_MAX, ErrorPage, FIELDS, Fallback, HEADERS_MAX, INDEX_MAX, KEY,
+    Location, PATTERNS_MAX, REDIRECTS, REFUSALS, Redirect, TABLES_MAX, UPSTREAMS_MAX,
+    VARIABLES_MAX,
 };
+use crate::schema::notation::bytes;
 use crate::schema::upstream::Upstream;
 use crate::sources::tables::{Reader, SettingsFile};
 use notation::Wrong;
@@ -57,25 +59,31 @@ impl Reader<'_, '_> {
         let hosts = self.read(table, "host", |item| patterns(item, notation::host));
         let to = self.read(table, "redirect", |item| notation::redirect(text(item)?));
         let status = self.read(table, "status", status);
+        let of_redirect = status.filter(|_| to.is_some());
         let location = Location {
             line: self.line,
             paths: paths.unwrap_or_default(),
             hosts: hosts.unwrap_or_default(),
             deny: self.read(table, "deny", switch),
             scripts: self.read(table, "scripts", switch),
-            redirect: to.map(|to| Redirect { to, status: status.unwrap_or(REDIRECTS[0]) }),
+            redirect: to.map(|to| Redirect { to, status: of_redirect.unwrap_or(REDIRECTS[0]) }),
+            status: status.filter(|_| of_redirect.is_none()),
             alias: self.read(table, "alias", |item| folder(base, item)),
             fallback: self.read(table, "fallback", fallback),
             index: self.read(table, "index", index),
             fastcgi_pass: self.read(table, "fastcgi_pass", upstreams).unwrap_or_default(),
             fastcgi_root: self.read(table, "fastcgi_root", root_elsewhere),
+            variables: self.read(table, "variables", variables).unwrap_or_default(),
+            body_bytes_max: self.read(table, "body_bytes_max", size),
+            access_log: self.read(table, "access_log", switch),
             headers: self.read(table, "headers", headers).unwrap_or_default(),
             compression: self.read(table, "compression", switch),
             error_pages: self
                 .read(table, "error_pages", |item| error_pages(base, item))
                 .unwrap_or_default(),
+            intercept: self.read(table, "intercept", switch),
         };
-        if let Some(wrong) = at_odds(&location, status.is_some()) {
+        if let Some(wrong) = at_odds(&location) {
             self.refuse(wrong.about, self.line, wrong.because);
         }
         location
@@ -88,13 +96,18 @@ struct AtOdds {
     because: Option<&'static str>,
 }
 
-fn at_odds(location: &Location, has_status: bool) -> Option<AtOdds> {
+fn at_odds(location: &Location) -> Option<AtOdds> {
     let Location { paths, deny, scripts, redirect, alias, fallback, index, .. } = location;
     let odds = |about, because| Some(AtOdds { about, because: Some(because) });
     let passes = !location.fastcgi_pass.is_empty();
     let serves = alias.is_some() || fallback.is_some() || index.is_some() || scripts.is_some();
-    let serves = serves || passes;
-    if *deny == Some(true) && (redirect.is_some() || serves) {
+    let serves = serves || passes || !location.variables.is_empty();
+    let serves = serves || location.body_bytes_max.is_some();
+    let is_told = location.status.is_some();
+    if redirect.is_none() && location.status.is_some_and(|status| !REFUSALS.contains(&status)) {
+        return odds("status", "there is no `redirect`");
+    }
+    if *deny == Some(true) && (redirect.is_some() || serves || is_told) {
         return odds("deny", "beside it, the other keys would have no effect");
     }
     if passes && *scripts == Some(false) {
@@ -103,9 +116,9 @@ fn at_odds(location: &Location, has_status: bool) -> Option<AtOdds> {
     if location.fastcgi_root.is_some() && !passes {
         return odds("fastcgi_root", "there is no `fastcgi_pass`");
     }
-    let Some(Redirect { to, .. }) = redirect else {
-        if has_status {
-            return odds("status", "there is no `redirect`");
+    let Some(Redirect { to, status }) = redirect else {
+        if is_told && serves {
+            return odds("status", "beside it, the other keys would have no effect");
         }
         let is_folder = |path: &String| {
             path.starts_with('/') && path.ends_with("/*") && path.matches('*').count() == 1
@@ -113,13 +126,20 @@ fn at_odds(location: &Location, has_status: bool) -> Option<AtOdds> {
         if alias.is_some() && (paths.is_empty() || !paths.iter().all(is_folder)) {
             return odds("alias", "`path` names no folder");
         }
-        let changes = !location.headers.is_empty() || location.compression.is_some();
-        return if deny.is_some() || serves || changes || !location.error_pages.is_empty() {
+        let changes = !location.headers.is_empty()
+            || location.compression.is_some()
+            || location.access_log.is_some()
+            || location.intercept.is_some()
+            || !location.error_pages.is_empty();
+        return if deny.is_some() || serves || is_told || changes {
             None
         } else {
             odds("path", "nothing is said of what is to hold there")
         };
     };
+    if !REDIRECTS.contains(status) {
+        return odds("status", "it is none of a redirect");
+    }
     if serves {
         return odds("redirect", "beside it, the other keys would have no effect");
     }
@@ -141,7 +161,29 @@ fn switch(item: &Item) -> Result<bool, Option<&'static str>> {
 
 fn status(item: &Item) -> Result<u16, Option<&'static str>> {
     let number = item.as_integer().and_then(|number| u16::try_from(number).ok());
-    number.filter(|number| REDIRECTS.contains(number)).ok_or(None)
+    number.filter(|number| REDIRECTS.contains(number) || REFUSALS.contains(number)).ok_or(None)
+}
+
+/// Bytes, with or without a unit.
+fn size(item: &Item) -> Result<u64, Option<&'static str>> {
+    let size = match item.as_integer() {
+        Some(number) => u64::try_from(number).ok(),
+        None => bytes(text(item)?),
+    };
+    size.filter(|size| (1..=BODY_BYTES_MAX).contains(size)).ok_or(None)
+}
+
+fn variables(item: &Item) -> Result<Vec<(String, String)>, Option<&'static str>> {
+    let table = item.as_table_like().ok_or(None)?;
+    if table.len() > VARIABLES_MAX {
+        return Err(Some("there are too many of them"));
+    }
+    let pairs = table.iter().map(|(name, item)| {
+        let value = text(item)?;
+        notation::variable(name, value)?;
+        Ok((name.to_owned(), value.to_owned()))
+    });
+    pairs.collect()
 }
 
 fn upstreams(item: &Item) -> Result<Vec<Upstream>, Option<&'static str>> {

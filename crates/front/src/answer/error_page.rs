@@ -36,6 +36,8 @@ pub(crate) enum Failure {
     Passed(Trouble),
     DiskFull,
     Internal,
+    /// A location says so.
+    Said(StatusCode),
 }
 
 impl Failure {
@@ -64,6 +66,7 @@ impl Failure {
             Failure::Passed(trouble) => Failure::alike(trouble).status(),
             Failure::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
             Failure::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+            Failure::Said(status) => status,
         }
     }
 
@@ -103,6 +106,12 @@ impl Failure {
             Failure::Passed(trouble) => Failure::alike(trouble).sentence(),
             Failure::DiskFull => "The server has no room for what you sent.",
             Failure::Internal => "Something went wrong on the server.",
+            Failure::Said(StatusCode::NOT_FOUND) => Failure::NotFound.sentence(),
+            Failure::Said(StatusCode::GONE) => "There is no page at this address any more.",
+            Failure::Said(status) if status.is_server_error() => {
+                "The server does not answer this now. Please try again later."
+            }
+            Failure::Said(_) => "The server does not answer this request.",
         }
     }
 

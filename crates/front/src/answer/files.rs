@@ -11,7 +11,7 @@ use crate::answer::body::AnswerBody;
 use crate::answer::compress::{may_pack, vary};
 use crate::answer::error_page::Failure;
 use crate::runtime::disk::DiskThreads;
-use http::{Method, Response, StatusCode};
+use http::{HeaderValue, Method, Response, StatusCode};
 use samovar_config::Compression;
 use send::{Opened, failure, media_type, open, send};
 use std::path::Path;
@@ -21,10 +21,12 @@ pub(crate) use send::Asked;
 
 const ALLOWED: &str = "GET, HEAD";
 
-/// Answers a request for the file at the canonical `path`. `compression`: whether one that is packed may go out in its place.
+/// Answers a request for the file at the canonical `path`. `kind`: of which type it is, where its name does not count.
+/// `compression`: whether one that is packed may go out in its place.
 pub(crate) fn respond(
     disk: &Rc<DiskThreads>,
     path: &Path,
+    kind: Option<&HeaderValue>,
     asked: Asked<'_>,
     compression: Option<&Compression>,
 ) -> Result<Response<AnswerBody>, Failure> {
@@ -36,7 +38,7 @@ pub(crate) fn respond(
     if !metadata.is_file() {
         return Err(Failure::NotFound);
     }
-    let kind = media_type(path);
+    let kind = kind.cloned().unwrap_or_else(|| media_type(path));
     let is_packed_for_some = compression.is_some_and(|c| may_pack(c, &kind, metadata.len()));
     let (depends, packed) = match compression.filter(|compression| compression.precompressed) {
         Some(compression) => beside::find(path, &metadata, asked.headers, &compression.codings),

@@ -2,13 +2,26 @@
 
 use crate::answer::body::AnswerBody;
 use crate::answer::error_page::Failure;
+use bytes::Bytes;
 use http::request::Parts;
 use http::uri::Authority;
-use http::{HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use http_body::Body;
 
 /// Methods that scripts are given.
 pub(crate) const ALLOWED: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
+/// Headers that are of the content, and of no other in its place.
+const OF_CONTENT: [HeaderName; 8] = [
+    header::CONTENT_LENGTH,
+    header::CONTENT_ENCODING,
+    header::CONTENT_RANGE,
+    header::CONTENT_DISPOSITION,
+    header::CONTENT_LANGUAGE,
+    header::ACCEPT_RANGES,
+    header::ETAG,
+    header::LAST_MODIFIED,
+];
 
 /// `OPTIONS *` asks about the server, not about a resource.
 pub(crate) fn about_server(method: &Method) -> Result<Response<AnswerBody>, Failure> {
@@ -69,15 +82,34 @@ pub(crate) fn without_port(host: &str) -> &str {
     }
 }
 
-/// To another path. Relative, because only the client knows under which scheme and name it reached us.
+/// The same answer with a page as its content. A script that writes the one before may run on.
+pub(crate) fn with_page(
+    response: Response<AnswerBody>,
+    page: Bytes,
+    kind: HeaderValue,
+) -> Response<AnswerBody> {
+    let (mut head, before) = response.into_parts();
+    for name in OF_CONTENT {
+        head.headers.remove(name);
+    }
+    head.headers.insert(header::CONTENT_TYPE, kind);
+    let mut body = AnswerBody::whole(page);
+    body.replace(&before);
+    Response::from_parts(head, body)
+}
+
+/// To another path, or a URL: with the query, unless it has one itself. A path is relative, because only the client knows under
+/// which scheme and name it reached us.
 pub(crate) fn redirect(
     path: &str,
     query: Option<&[u8]>,
     status: StatusCode,
 ) -> Result<Response<AnswerBody>, Failure> {
-    let target = match query {
-        Some(query) => [path.as_bytes(), b"?", query].concat(),
-        None => path.as_bytes().to_vec(),
+    let fragment = path.find('#').unwrap_or(path.len());
+    let (path, fragment) = path.split_at(fragment);
+    let target = match query.filter(|_| !path.contains('?')) {
+        Some(query) => [path.as_bytes(), b"?", query, fragment.as_bytes()].concat(),
+        None => [path, fragment].concat().into_bytes(),
     };
     let target = HeaderValue::from_bytes(&target)
         .map_err(|_| Failure::BadRequest("a query that fits no header"))?;
@@ -85,4 +117,26 @@ pub(crate) fn redirect(
     *response.status_mut() = status;
     response.headers_mut().insert(header::LOCATION, target);
     Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_stands_before_the_fragment() {
+        for (to, query, expected) in [
+            ("/new", Some("a=1"), "/new?a=1"),
+            ("/new", None, "/new"),
+            ("/new#part", Some("a=1"), "/new?a=1#part"),
+            ("/new#part", None, "/new#part"),
+            ("/new?b=2", Some("a=1"), "/new?b=2"),
+            ("/new?b=2#part", Some("a=1"), "/new?b=2#part"),
+            ("/new#part?", Some("a=1"), "/new?a=1#part?"),
+        ] {
+            let response =
+                redirect(to, query.map(str::as_bytes), StatusCode::FOUND).expect("it fits");
+            assert_eq!(response.headers()[header::LOCATION], expected, "{to} {query:?}");
+        }
+    }
 }

@@ -121,7 +121,7 @@ impl ConnectionState {
     pub(super) fn note(&self, request: &Request<Incoming>) -> Note {
         let framing = match request.body().size_hint().exact() {
             Some(bytes) => Framing::Length(bytes),
-            None => Framing::Chunks(self.shared.setup().settings.limits.body_bytes_max),
+            None => Framing::Chunks(self.shared.setup().body_bytes_max),
         };
         self.screen.borrow_mut().parsed(framing)
     }

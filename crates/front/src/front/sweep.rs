@@ -6,7 +6,7 @@ use crate::runtime::link::{FrontEvent, KillReason};
 use crate::runtime::memory::Crowd;
 use crate::shared::Shared;
 use crate::tls::{Notice, Tls};
-use samovar_ring::{Lane, Overrun};
+use samovar_ring::{Lane, Overrun, WorkerState};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -133,6 +133,10 @@ fn sweep_pool(shared: &Shared) {
     exchanges.sweep(timeouts, &mut events);
     shared.counters.queue_depth.set(exchanges.swept_depth() as u64);
     shared.counters.slots_in_use.set(exchanges.in_use() as u64);
+    if setup.settings.fastcgi.status_path.is_some() {
+        let busy = exchanges.workers().filter(|w| w.state == WorkerState::Busy).count();
+        shared.peaks.note(exchanges.swept_depth() as u64, busy as u64);
+    }
     if exchanges.scripts_wait() {
         events.push(FrontEvent::LaneNeeded(Lane::Script));
     }

@@ -211,7 +211,9 @@ impl Recorder {
     /// when the worker is done: its route, and most of its cost, may come yet.
     pub(super) fn put(self: &Rc<Self>, mut line: Box<LogLine>, over: Over, later: Option<Later>) {
         line.end();
-        if let Some(log) = &self.log.0 {
+        if let Some(log) = &self.log.0
+            && line.is_for_log()
+        {
             log.put(line.text(self.format, over.status, !over.is_complete));
         }
         match later.filter(|_| self.intake.is_some()) {

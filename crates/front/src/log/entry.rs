@@ -74,6 +74,13 @@ impl RequestLogEntry {
         self.failed = end;
     }
 
+    /// Leaves it out of the access log. Figures have it all the same.
+    pub(crate) fn keep_out_of_log(&mut self) {
+        if let Some(line) = &mut self.line {
+            line.keep_out_of_log();
+        }
+    }
+
     /// Notes which script answers.
     pub(crate) fn runs(&mut self, script: &[u8]) {
         if let Some(line) = &mut self.line {

@@ -149,6 +149,15 @@ impl LogLine {
         }));
     }
 
+    pub(super) fn keep_out_of_log(&mut self) {
+        self.logged = None;
+    }
+
+    /// Whether the access log has it.
+    pub(super) fn is_for_log(&self) -> bool {
+        self.logged.is_some()
+    }
+
     /// The client has its last byte, or has gone.
     pub(super) fn end(&mut self) {
         self.wall = self.started.elapsed();

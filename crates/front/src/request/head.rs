@@ -73,11 +73,11 @@ impl ScriptRequest<'_> {
         if headers.len() == headers.keys_len() && self.host_override().is_none() {
             let single = headers.iter().map(|(n, v)| (n.as_str().as_bytes(), v.as_bytes()));
             let passed = single.filter(|(name, _)| is_passed(name)).chain(own);
-            return encode_with(&head, passed, variables, out);
+            return encode_with(&head, passed, variables.chain(script.variables()), out);
         }
         let all = self.joined_headers();
         let all = all.iter().map(|(name, value)| (*name, &value[..])).chain(own);
-        encode_with(&head, all, variables, out)
+        encode_with(&head, all, variables.chain(script.variables()), out)
     }
 
     /// The trace by the names that environment variables have for it: as [`Self::encode`]'s headers say it, but nobody's who is

@@ -1,6 +1,6 @@
 //! php-fpm's pages about itself, for whoever asks them by FastCGI: its status and its ping, by the paths that the settings name.
 //!
-//! What means nothing here is left out. `samovar status`, `/health` and the metrics tell more.
+//! What means nothing here, and what the front does not know of its workers, is left out. `samovar status`, `/health` and the metrics tell more.
 
 use super::context::RequestContext;
 use crate::answer::body::AnswerBody;
@@ -12,9 +12,10 @@ use jiff::Timestamp;
 use samovar_ring::{WorkerReport, WorkerState};
 use std::fmt::Write;
 
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const NO_CACHE: HeaderValue =
     HeaderValue::from_static("no-cache, no-store, must-revalidate, max-age=0");
-/// What a booted or whole script's worker is called where php-fpm has its pool's name.
+/// What is told for the name of the one pool, where there are no others.
 const POOL: &str = "samovar";
 
 /// The page of `told`'s path, if it has one.
@@ -37,10 +38,18 @@ pub(super) fn page(
         names.any(|name| name == Some(word.as_bytes()))
     };
     let status = Status::of(context);
-    let (kind, text) = if has("json") {
-        ("application/json", status.json(has("full")))
+    let is_full = has("full");
+    // In php-fpm's order.
+    let (kind, text) = if has("html") {
+        ("text/html; charset=utf-8", status.html(is_full))
+    } else if has("xml") {
+        ("text/xml; charset=utf-8", status.xml(is_full))
+    } else if has("json") {
+        ("application/json", status.json(is_full))
+    } else if has("openmetrics") {
+        (OPENMETRICS, status.openmetrics())
     } else {
-        ("text/plain; charset=utf-8", status.text(has("full")))
+        ("text/plain; charset=utf-8", status.text(is_full))
     };
     Some(Ok(answer(kind, text)))
 }
@@ -62,11 +71,16 @@ fn ping(context: &RequestContext<'_>, text: &str) -> Result<Response<AnswerBody>
     }
 }
 
+/// A figure of the pages: name, value, name among metrics, kind and help there.
+type Pair = (&'static str, u64, &'static str, &'static str, &'static str);
+
 /// What the pages tell.
 struct Status {
+    /// Letters, digits, `-`, `_` and dots: no format needs to escape it.
+    pool: String,
     started: Timestamp,
     now: Timestamp,
-    pairs: Vec<(&'static str, u64)>,
+    pairs: Vec<Pair>,
     is_static: bool,
     workers: Vec<WorkerReport>,
 }
@@ -79,17 +93,33 @@ impl Status {
         let count = |state| workers.iter().filter(|w| w.state == state).count() as u64;
         let (idle, busy) = (count(WorkerState::Idle), count(WorkerState::Busy));
         let settings = &context.setup.settings;
+        let queued = exchanges.queue_depth() as u64;
+        shared.peaks.note(queued, busy);
+        let (queued_max, busy_max) = (shared.peaks.queued.get(), shared.peaks.busy.get());
+        #[rustfmt::skip]
         let pairs = vec![
-            ("accepted conn", shared.common.requests()),
-            ("listen queue", exchanges.queue_depth() as u64),
-            ("listen queue len", settings.limits.queue_max as u64),
-            ("idle processes", idle),
-            ("active processes", busy),
-            ("total processes", workers.len() as u64),
+            ("accepted conn", shared.common.requests(), "accepted_connections", "counter", "The number of requests that came."),
+            ("listen queue", queued, "listen_queue", "gauge", "The number of requests that wait for a process."),
+            ("max listen queue", queued_max, "max_listen_queue", "gauge", "The most that were seen to wait."),
+            ("listen queue len", settings.limits.queue_max as u64, "listen_queue_length", "gauge", "The number of requests that may wait."),
+            ("idle processes", idle, "idle_processes", "gauge", "The number of idle processes."),
+            ("active processes", busy, "active_processes", "gauge", "The number of active processes."),
+            ("total processes", workers.len() as u64, "total_processes", "gauge", "The number of idle and active processes."),
+            ("max active processes", busy_max, "max_active_processes", "gauge", "The most that were seen to be active."),
         ];
         let range = &settings.workers;
         let is_static = range.min == range.max;
-        Status { started: shared.started, now: Timestamp::now(), pairs, is_static, workers }
+        let pool = match shared.pool_name() {
+            "" => POOL,
+            name => name,
+        };
+        let (pool, started, now) = (pool.to_owned(), shared.started, Timestamp::now());
+        Status { pool, started, now, pairs, is_static, workers }
+    }
+
+    /// The figures by their names.
+    fn figures(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.pairs.iter().map(|(name, value, ..)| (*name, *value))
     }
 
     fn manager(&self) -> &'static str {
@@ -105,12 +135,12 @@ impl Status {
         let mut line = |name: &str, value: &dyn std::fmt::Display| {
             let _ = writeln!(out, "{:<21} {value}", format!("{name}:"));
         };
-        line("pool", &POOL);
+        line("pool", &self.pool);
         line("process manager", &self.manager());
         line("start time", &self.started.strftime("%d/%b/%Y:%H:%M:%S %z"));
         line("start since", &self.since_s());
-        for (name, value) in &self.pairs {
-            line(name, value);
+        for (name, value) in self.figures() {
+            line(name, &value);
         }
         for worker in self.workers.iter().filter(|_| is_full) {
             let _ = write!(
@@ -125,12 +155,13 @@ impl Status {
 
     fn json(&self, is_full: bool) -> String {
         let mut out = format!(
-            "{{\"pool\":\"{POOL}\",\"process manager\":\"{}\",\"start time\":{},\"start since\":{}",
+            "{{\"pool\":\"{}\",\"process manager\":\"{}\",\"start time\":{},\"start since\":{}",
+            self.pool,
             self.manager(),
             self.started.as_second(),
             self.since_s()
         );
-        for (name, value) in &self.pairs {
+        for (name, value) in self.figures() {
             let _ = write!(out, ",\"{name}\":{value}");
         }
         if is_full {
@@ -141,6 +172,79 @@ impl Status {
             let _ = write!(out, ",\"processes\":[{}]", all.join(","));
         }
         out + "}"
+    }
+
+    /// Name and value of all that is no process's, for people.
+    fn rows(&self) -> Vec<(&'static str, String)> {
+        let mut rows = vec![
+            ("pool", self.pool.clone()),
+            ("process manager", self.manager().to_owned()),
+            ("start time", self.started.strftime("%d/%b/%Y:%H:%M:%S %z").to_string()),
+            ("start since", self.since_s().to_string()),
+        ];
+        rows.extend(self.figures().map(|(name, value)| (name, value.to_string())));
+        rows
+    }
+
+    fn html(&self, is_full: bool) -> String {
+        let mut out = "<!DOCTYPE html>\n<html lang=\"en\">\n<head><title>PHP-FPM Status Page</title></head>\n\
+                       <body>\n<table>\n"
+            .to_owned();
+        for (name, value) in self.rows() {
+            let _ = writeln!(out, "<tr><th>{name}</th><td>{value}</td></tr>");
+        }
+        out += "</table>\n";
+        if is_full {
+            out += "<table border=\"1\">\n<tr><th>state</th><th>requests</th></tr>\n";
+            for worker in &self.workers {
+                let (state, requests) = (state(worker), worker.requests);
+                let _ = writeln!(out, "<tr><td>{state}</td><td>{requests}</td></tr>");
+            }
+            out += "</table>\n";
+        }
+        out + "</body>\n</html>\n"
+    }
+
+    fn xml(&self, is_full: bool) -> String {
+        let mut out = "<?xml version=\"1.0\" ?>\n<status>\n".to_owned();
+        for (name, value) in self.rows() {
+            let name = name.replace(' ', "-");
+            // As in JSON a number here.
+            let value =
+                if name == "start-time" { self.started.as_second().to_string() } else { value };
+            let _ = writeln!(out, "<{name}>{value}</{name}>");
+        }
+        if is_full {
+            out += "<processes>\n";
+            for worker in &self.workers {
+                let (state, requests) = (state(worker), worker.requests);
+                let _ = writeln!(
+                    out,
+                    "<process><state>{state}</state><requests>{requests}</requests></process>"
+                );
+            }
+            out += "</processes>\n";
+        }
+        out + "</status>\n"
+    }
+
+    fn openmetrics(&self) -> String {
+        let (pool, manager) = (&self.pool, self.manager());
+        let up = format!("Could pool {pool} using a {manager} PM on PHP-FPM be reached?");
+        let mut out = String::new();
+        let mut metric = |name: &str, value: u64, kind: &str, help: &str| {
+            let _ = write!(
+                out,
+                "# HELP phpfpm_{name} {help}\n# TYPE phpfpm_{name} {kind}\nphpfpm_{name} {value}\n"
+            );
+        };
+        metric("up", 1, "gauge", &up);
+        let since = u64::try_from(self.since_s()).unwrap_or_default();
+        metric("start_since", since, "counter", "The number of seconds since the start.");
+        for (_, value, name, kind, help) in &self.pairs {
+            metric(name, *value, kind, help);
+        }
+        out + "# EOF\n"
     }
 }
 

@@ -8,7 +8,7 @@ use crate::route::site::{Route, Script};
 use crate::setup::{Setup, ValidSettings};
 use crate::shared::Shared;
 use samovar_ring::Lane;
-use samovar_ring::request::{FLAG_APP, RequestHead, encode};
+use samovar_ring::request::{FLAG_APP, RequestHead, encode_with};
 use std::future::poll_fn;
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
@@ -117,7 +117,7 @@ async fn ask(shared: &Rc<Shared>, setup: &Setup, target: &str, is_held: bool) ->
         Route::Static(_) => of_front(200),
         Route::Redirect(_) => of_front(301),
         Route::Forbidden(_) => of_front(403),
-        Route::Moved(_, status) => of_front(*status),
+        Route::Moved(_, status) | Route::Status(status, _) => of_front(*status),
         Route::NotFound | Route::Absent => of_front(404),
         Route::BadRequest(_) => of_front(400),
     }
@@ -143,7 +143,7 @@ async fn run(
         let head = head(setup, script, target);
         let host = setup.settings.server_name.as_deref().unwrap_or(HOST).as_bytes();
         let headers: [(&[u8], &[u8]); 2] = [(b"host", host), (b"user-agent", b"Samovar")];
-        if encode(&head, headers, &mut encoded).is_err() {
+        if encode_with(&head, headers, script.variables(), &mut encoded).is_err() {
             exchanges.give_up(filling);
             return Err(Lost::Broken("the probe is too long"));
         }

@@ -41,7 +41,7 @@ impl<'a> RequestContext<'a> {
                 let route = Route::Forbidden(Why::Outside);
                 Rc::new(Routed { route, effects: routed.effects.clone() })
             }
-            Route::Forbidden(_) | Route::Moved(..) => routed,
+            Route::Forbidden(_) | Route::Moved(..) | Route::Status(..) => routed,
             _ => absent(routed.effects.clone()),
         }
     }
@@ -122,7 +122,8 @@ impl ScriptRequest<'_> {
         let id = (!has_id).then_some((&b"REQUEST_ID"[..], context.id.as_bytes()));
         let of_trace = self.trace_variables();
         let of_trace = of_trace.iter().flatten().map(|(name, value)| (*name, &value[..]));
+        let of_place = script.variables();
         let told = told.variables.iter().map(|(name, value)| (&name[..], &value[..]));
-        encode_with(&head, headers, told.chain(id).chain(of_trace), out)
+        encode_with(&head, headers, told.chain(id).chain(of_trace).chain(of_place), out)
     }
 }

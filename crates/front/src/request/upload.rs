@@ -81,15 +81,17 @@ pub(super) struct Source {
 }
 
 impl Source {
+    /// `bytes_max`: how long it may be, where that is not what the settings say.
     pub(super) fn new(
         connection: &Rc<ConnectionState>,
         settings: &Settings,
+        bytes_max: Option<u64>,
         body: RequestBody,
     ) -> Source {
         Source {
             connection: Rc::clone(connection),
             body,
-            bytes_max: settings.limits.body_bytes_max,
+            bytes_max: bytes_max.unwrap_or(settings.limits.body_bytes_max),
             rate_min: settings.limits.body_rate_min,
             timeout: settings.timeouts.body,
             bytes: 0,
@@ -164,7 +166,7 @@ pub(super) async fn receive(
     is_live: bool,
 ) -> Result<Upload, Failure> {
     let declared = source.declared();
-    if declared.is_some_and(|bytes| bytes > settings.limits.body_bytes_max) {
+    if declared.is_some_and(|bytes| bytes > source.bytes_max) {
         return Err(Failure::BodyTooLarge);
     }
     if is_live {

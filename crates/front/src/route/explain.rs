@@ -1,7 +1,7 @@
 //! What would be answered, and by which rules: for people, who ask with `samovar routes`.
 
 use super::files::Files;
-use super::locations::{Held, Refused, Said};
+use super::locations::{Held, Pass, Refused, Said};
 use super::path::normalise;
 use super::site::{Route, Script, Site, Why};
 use samovar_config::Fallback;
@@ -32,11 +32,25 @@ impl Explained {
         };
         let locations = &site.locations;
         let mut rules = said(site, host, &normal);
+        // The script's own name counts for these, too, so tables may be told that do not fit the path.
+        let pass = match &routed.route {
+            Route::Script(script) => script.pass.clone(),
+            _ => locations.pass(host, &[&normal]),
+        };
+        let mut of_script: Vec<_> = pass.as_deref().map(runner).into_iter().collect();
+        if let Route::Script(script) = &routed.route {
+            of_script.extend(told(site, host, &[&normal, &script.name]));
+        }
+        let mut tables = locations.lines(host, &normal);
+        tables.extend(of_script.iter().map(|(line, _)| line));
+        tables.sort_unstable();
+        tables.dedup();
+        rules.extend(of_script);
         if let Some(effects) = &routed.effects {
+            rules.extend(effects.switches().map(|(line, words)| (line, words.to_owned())));
             rules
                 .extend(effects.headers().map(|(line, header)| (line, format!("header {header}"))));
         }
-        let tables = locations.lines(host, &normal);
         let path = Some(String::from_utf8_lossy(&normal).into_owned());
         Explained { path, tables, rules, status, answer }
     }
@@ -51,9 +65,12 @@ fn said(site: &Site, host: &[u8], path: &[u8]) -> Vec<(usize, String)> {
         };
         rules.push((line, what.to_owned()));
     }
-    let Held { redirect, alias, fallback, index } = site.locations.held(host, path);
+    let Held { redirect, status, alias, fallback, index } = site.locations.held(host, path);
     if let Some(Said { line, what: (to, status) }) = redirect {
         rules.push((line, format!("it is elsewhere: {status} {to}")));
+    }
+    if let Some(Said { line, what }) = status {
+        rules.push((line, format!("it is answered with {what}")));
     }
     if let Some(Said { line, what }) = alias
         && let Some(folder) = site.folders.get(what.folder - 1)
@@ -70,15 +87,26 @@ fn said(site: &Site, host: &[u8], path: &[u8]) -> Vec<(usize, String)> {
         };
         rules.push((line, format!("where there is no file: {what}")));
     }
-    if let Some(pass) = site.locations.pass(host, path) {
-        let root = pass.root.as_ref().map(|root| format!(", which has them in {}", root.display()));
-        let root = root.unwrap_or_default();
-        rules.push((
-            pass.line,
-            format!("its scripts are run by the php-fpm at {}{root}", pass.addresses()),
-        ));
-    }
     rules
+}
+
+fn told(site: &Site, host: &[u8], names: &[&[u8]]) -> Vec<(usize, String)> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let variables = site.locations.variables(host, names).into_iter();
+    let mut rules: Vec<_> = variables
+        .map(|Said { line, what: (name, value) }| {
+            (line, format!("PHP is told {}={}", text(name), text(value)))
+        })
+        .collect();
+    let limit = site.locations.body_bytes_max(host, names);
+    rules.extend(limit.map(|Said { line, what }| (line, format!("bodies of up to {what} bytes"))));
+    rules
+}
+
+fn runner(pass: &Pass) -> (usize, String) {
+    let root = pass.root.as_ref().map(|root| format!(", which has them in {}", root.display()));
+    let (root, addresses) = (root.unwrap_or_default(), pass.addresses());
+    (pass.line, format!("its scripts are run by the php-fpm at {addresses}{root}"))
 }
 
 fn words(route: &Route) -> (Option<u16>, String) {
@@ -98,6 +126,9 @@ fn words(route: &Route) -> (Option<u16>, String) {
         }
         Route::Redirect(to) => (301, format!("a redirect to {to}: it is a folder")),
         Route::Moved(to, status) => (*status, format!("a redirect to {to}")),
+        Route::Status(status, line) => {
+            (*status, format!("refused: so says the location of line {line}"))
+        }
         Route::Forbidden(Why::Outside) => (
             403,
             "refused: a symbolic link leads out of the folder (hint: link_targets)".to_owned(),

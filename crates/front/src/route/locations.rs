@@ -7,11 +7,12 @@
 
 mod effects;
 pub(super) mod pattern;
+mod said;
 #[cfg(test)]
 mod tests;
 
-use super::path::encoded;
-use effects::Page;
+use super::path::{encoded, encoded_in_query};
+use effects::{Page, Switches};
 use http::{HeaderName, HeaderValue};
 use pattern::{Pattern, fold, hosts_fit};
 use samovar_config::{Fallback, Location, Redirect, Settings, Upstream};
@@ -21,6 +22,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 pub(crate) use effects::Effects;
+pub(crate) use said::Said;
 
 /// What a table says of one thing.
 #[derive(Clone, Debug)]
@@ -36,11 +38,17 @@ struct Table {
     fallback: Option<Fallback>,
     index: Option<Vec<String>>,
     pass: Option<Arc<Pass>>,
+    status: Option<u16>,
+    variables: Variables,
+    body_bytes_max: Option<u64>,
+    switches: Switches,
     /// Without value: it is taken out.
     headers: Vec<(HeaderName, Option<HeaderValue>)>,
     pages: Vec<Page>,
-    compression: Option<bool>,
 }
+
+/// Names and values of `$_SERVER`.
+pub(crate) type Variables = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Who runs scripts in the workers' place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,17 +85,11 @@ pub(crate) enum Refused {
     Script,
 }
 
-/// Something that a table says, and the line that it begins in.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Said<T> {
-    pub(crate) line: usize,
-    pub(crate) what: T,
-}
-
 /// What holds for one path at one host.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Held<'a> {
     pub(crate) redirect: Option<Said<(String, u16)>>,
+    pub(crate) status: Option<Said<u16>>,
     pub(crate) alias: Option<Said<Alias>>,
     pub(crate) fallback: Option<Said<&'a Fallback>>,
     pub(crate) index: Option<Said<&'a [String]>>,
@@ -128,7 +130,14 @@ impl Locations {
                 index: location.index.clone(),
                 pass: pass_of(location).map(Arc::new),
                 headers: location.headers.iter().filter_map(effects::header).collect(),
-                compression: location.compression,
+                status: location.status,
+                variables: pairs(&location.variables),
+                body_bytes_max: location.body_bytes_max,
+                switches: Switches {
+                    compression: location.compression,
+                    access_log: location.access_log,
+                    intercept: location.intercept,
+                },
                 pages: location.error_pages.iter().map(Page::read).collect::<Result<_, _>>()?,
             });
         }
@@ -191,6 +200,7 @@ impl Locations {
             }
             let line = table.line;
             first(&mut held.redirect, line, table.redirect_of(path));
+            first(&mut held.status, line, table.status);
             first(&mut held.alias, line, table.alias_of(path));
             first(&mut held.fallback, line, table.fallback.as_ref());
             first(&mut held.index, line, table.index.as_deref());
@@ -198,10 +208,35 @@ impl Locations {
         held
     }
 
-    /// Who runs the script that answers for `path`; `None`: a worker.
-    pub(crate) fn pass(&self, host: &[u8], path: &[u8]) -> Option<Arc<Pass>> {
+    /// Who runs the script that answers; `None`: a worker. `names`: the path that was asked for, and the script's.
+    pub(crate) fn pass(&self, host: &[u8], names: &[&[u8]]) -> Option<Arc<Pass>> {
         let mut passing = self.tables.iter().filter(|table| table.pass.is_some());
-        passing.find(|table| table.fits(host, path)).and_then(|table| table.pass.clone())
+        let fits = |table: &&Table| names.iter().any(|name| table.fits(host, name));
+        passing.find(fits).and_then(|table| table.pass.clone())
+    }
+
+    /// What else the script that answers has in `$_SERVER`, each with the line that says so; `names` as for [`Self::pass`].
+    pub(crate) fn variables(&self, host: &[u8], names: &[&[u8]]) -> Vec<Said<&(Vec<u8>, Vec<u8>)>> {
+        let mut all: Vec<Said<&(Vec<u8>, Vec<u8>)>> = Vec::new();
+        for table in self.tables.iter().filter(|table| !table.variables.is_empty()) {
+            if !names.iter().any(|name| table.fits(host, name)) {
+                continue;
+            }
+            for pair in &table.variables {
+                if all.iter().all(|known| known.what.0 != pair.0) {
+                    all.push(Said { line: table.line, what: pair });
+                }
+            }
+        }
+        all
+    }
+
+    /// How long the body of a request to the script may be; `None`: as everywhere. `names` as for [`Self::pass`].
+    pub(crate) fn body_bytes_max(&self, host: &[u8], names: &[&[u8]]) -> Option<Said<u64>> {
+        let fits = |table: &&Table| names.iter().any(|name| table.fits(host, name));
+        let mut limiting = self.tables.iter().filter(|table| table.body_bytes_max.is_some());
+        let table = limiting.find(fits)?;
+        table.body_bytes_max.map(|what| Said { line: table.line, what })
     }
 
     /// What becomes of the answers for `path`; `None`: nothing.
@@ -210,7 +245,7 @@ impl Locations {
         let mut effects = Effects::default();
         for table in fitting {
             effects.add(table.line, &table.headers, &table.pages);
-            effects.allow_compression(table.compression);
+            effects.switch(table.line, table.switches);
         }
         (!effects.is_nothing()).then(|| Rc::new(effects))
     }
@@ -224,6 +259,10 @@ impl Locations {
         };
         self.tables.iter().filter(fits).map(|table| table.line).collect()
     }
+}
+
+fn pairs(of: &[(String, String)]) -> Variables {
+    of.iter().map(|(name, value)| (name.as_bytes().into(), value.as_bytes().into())).collect()
 }
 
 fn pass_of(location: &Location) -> Option<Pass> {
@@ -247,7 +286,9 @@ impl Table {
         let Redirect { to, status } = self.redirect.as_ref()?;
         let Some((before, after)) = to.split_once('*') else { return Some((to.clone(), *status)) };
         let star = self.paths.iter().find_map(|pattern| pattern.star(path))?;
-        let mut target = format!("{before}{}{after}", encoded(star));
+        let is_query = before.contains('?') && !before.contains('#');
+        let star = if is_query { encoded_in_query(star) } else { encoded(star) };
+        let mut target = format!("{before}{star}{after}");
         if target.starts_with('/') {
             // `//example.com` would be another host.
             let path = target.trim_start_matches('/').len();

@@ -92,10 +92,20 @@ pub(super) fn merge_slashes(path: &[u8]) -> Cow<'_, [u8]> {
 
 /// `path` percent-encoded.
 pub(super) fn encoded(path: &[u8]) -> String {
+    encoded_but(b"/-._~!$&'()*+,;=:@", path)
+}
+
+/// `text` as a part of a query's value: it begins no other parameter, and no `+` is taken for a space.
+pub(super) fn encoded_in_query(text: &[u8]) -> String {
+    encoded_but(b"/-._~!$'()*,:@", text)
+}
+
+/// Letters, digits and what is `plain` stay as they are.
+fn encoded_but(plain: &[u8], text: &[u8]) -> String {
     use std::fmt::Write;
-    let mut out = String::with_capacity(path.len() + 1);
-    for &byte in path {
-        if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
+    let mut out = String::with_capacity(text.len() + 1);
+    for &byte in text {
+        if byte.is_ascii_alphanumeric() || plain.contains(&byte) {
             out.push(char::from(byte));
         } else {
             write!(out, "%{byte:02X}").expect("writing to a string cannot fail");

@@ -3,6 +3,7 @@
 
 use super::files::Files;
 use super::locations::{Alias, Refused, Said};
+use super::path::script_ends;
 use super::site::{ROOT, Way, Why};
 use std::path::Path;
 
@@ -73,6 +74,25 @@ impl<F: Files> Way<'_, F> {
         refused.find_map(|Said { line, what }| match what {
             Refused::Denied => Some(Why::Denied(line)),
             Refused::Script => is_script.then_some(Why::NoScripts(line)),
+        })
+    }
+
+    /// Why a script does not run with this `PATH_INFO`: applications route it as the path that it is below their folder, or
+    /// below the root.
+    pub(super) fn refusal_behind(&self, script: &[u8], path_info: &[u8]) -> Option<Why> {
+        let locations = &self.site.locations;
+        if path_info.is_empty() || !locations.has_refusals() {
+            return None;
+        }
+        let folder = memchr::memrchr(b'/', script).map_or(script, |slash| &script[..slash]);
+        let below_folder = [folder, path_info].concat();
+        let names_script = || script_ends(path_info).next().is_some();
+        let mut refused = [path_info, &below_folder]
+            .into_iter()
+            .filter_map(|path| locations.refusal(self.host, path));
+        refused.find_map(|Said { line, what }| match what {
+            Refused::Denied => Some(Why::Denied(line)),
+            Refused::Script => names_script().then_some(Why::NoScripts(line)),
         })
     }
 }

@@ -20,7 +20,7 @@
 //! say where files lie, what answers for a folder and what for what is not there.
 
 use super::files::{Files, Found};
-use super::locations::{Alias, Effects, Held, Locations, Pass, Refused, Said};
+use super::locations::{Alias, Effects, Held, Locations, Pass, Refused, Said, Variables};
 use super::path::{is_hidden, normalise, script_ends, with_slash};
 use super::private::Private;
 use super::terms::{Terms, TermsOfPaths};
@@ -55,6 +55,8 @@ pub(crate) enum Route {
     Redirect(String),
     /// It is elsewhere: a path or URL, perhaps with a query, and the status that says so.
     Moved(String, u16),
+    /// Whatever is there: a location that begins in this line has this status for it.
+    Status(u16, usize),
     /// It is there, and not for you.
     Forbidden(Why),
     /// Neither file nor front controller.
@@ -93,6 +95,18 @@ pub(crate) struct Script {
     pub(crate) terms: Terms,
     /// Who runs it in the workers' place.
     pub(crate) pass: Option<Arc<Pass>>,
+    /// What it is told besides.
+    pub(crate) variables: Option<Rc<Variables>>,
+    /// Longest body of a request; `None`: as everywhere.
+    pub(crate) body_bytes_max: Option<u64>,
+}
+
+impl Script {
+    /// Names and values of what it is told besides.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let all = self.variables.as_deref().into_iter().flatten();
+        all.map(|(name, value)| (&name[..], &value[..]))
+    }
 }
 
 /// The site: where it lies and what runs it.
@@ -142,7 +156,12 @@ impl Site {
         let (mut route, name) = self.decide(files, host, &path);
         if let Route::Script(script) = &mut route {
             script.terms = self.terms.of(&path);
-            script.pass = self.locations.pass(host, &path);
+            let names = [&path[..], &script.name];
+            script.pass = self.locations.pass(host, &names);
+            script.body_bytes_max = self.locations.body_bytes_max(host, &names).map(|s| s.what);
+            let variables = self.locations.variables(host, &names);
+            let variables: Variables = variables.into_iter().map(|s| s.what.clone()).collect();
+            script.variables = (!variables.is_empty()).then(|| Rc::new(variables));
         }
         let effects = self.locations.effects(host, name.as_deref().unwrap_or(&path));
         Routed { route, effects }
@@ -160,9 +179,12 @@ impl Site {
             }
             _ => {}
         }
-        let Held { redirect, alias, fallback, index } = self.locations.held(host, path);
+        let Held { redirect, status, alias, fallback, index } = self.locations.held(host, path);
         if let Some(Said { what: (to, status), .. }) = redirect {
             return (Route::Moved(to, status), None);
+        }
+        if let Some(Said { what, line }) = status {
+            return (Route::Status(what, line), None);
         }
         let (alias, index) = (alias.map(|said| said.what), index.map(|said| said.what));
         let way = Way { site: self, files, host, alias, index };
@@ -226,10 +248,11 @@ impl<F: Files> Way<'_, F> {
             }
             match self.look(name) {
                 Found::File(file) if self.hides_place(name, &file) => None,
-                Found::File(file) => Some(match self.refusal(name, &file, true) {
-                    Some(why) => Route::Forbidden(why),
-                    None => self.script(name, path_info),
-                }),
+                Found::File(file) => {
+                    let refusal = self.refusal(name, &file, true);
+                    let refusal = refusal.or_else(|| self.refusal_behind(name, path_info));
+                    Some(refusal.map_or_else(|| self.script(name, path_info), Route::Forbidden))
+                }
                 Found::Outside => Some(Route::Forbidden(Why::Outside)),
                 Found::Absent | Found::Directory => None,
             }
@@ -265,6 +288,7 @@ impl<F: Files> Way<'_, F> {
     /// `directory` ends with a slash.
     fn index_of(&self, directory: &[u8]) -> (Route, Option<Vec<u8>>) {
         let mut why = Why::NoIndex;
+        let mut is_app_refused = false;
         let presets = INDEX.into_iter().filter(|_| self.index.is_none());
         let names = presets.chain(self.index.into_iter().flatten().map(String::as_str));
         for name in names {
@@ -276,7 +300,10 @@ impl<F: Files> Way<'_, F> {
             match self.look(&name) {
                 Found::File(file) if is_script && self.hides_place(&name, &file) => {}
                 Found::File(file) if is_script => match self.refusal(&name, &file, true) {
-                    Some(refusal) => why = refusal,
+                    Some(refusal) => {
+                        why = refusal;
+                        is_app_refused |= self.is_app(&name);
+                    }
                     None => return (self.script(&name, b""), None),
                 },
                 Found::File(file) => match self.static_file(&name, file) {
@@ -288,7 +315,13 @@ impl<F: Files> Way<'_, F> {
                 Found::Outside | Found::Absent | Found::Directory => {}
             }
         }
-        (Route::Forbidden(why), None)
+        // It answers whatever is not there, by whichever name nobody may ask for it.
+        let answer = if is_app_refused { self.fall_back() } else { Route::Forbidden(why) };
+        (answer, None)
+    }
+
+    fn is_app(&self, name: &[u8]) -> bool {
+        self.alias.is_none() && name == self.site.controller
     }
 
     fn fall_back(&self) -> Route {
@@ -303,7 +336,7 @@ impl<F: Files> Way<'_, F> {
     fn script(&self, name: &[u8], path_info: &[u8]) -> Route {
         let folder = self.elsewhere().map_or(&self.site.root, |folder| &folder.path);
         let folder = folder.as_os_str().as_bytes();
-        let is_app = self.alias.is_none() && name == self.site.controller;
+        let is_app = self.is_app(name);
         Route::Script(Script {
             filename: [folder.strip_suffix(b"/").unwrap_or(folder), self.below(name)].concat(),
             name: name.to_vec(),
@@ -311,6 +344,8 @@ impl<F: Files> Way<'_, F> {
             lane: if is_app { Lane::App } else { Lane::Script },
             terms: Terms::default(),
             pass: None,
+            variables: None,
+            body_bytes_max: None,
         })
     }
 }

@@ -422,6 +422,8 @@ fn status_and_ping_as_php_fpm_has_them() {
         "pool:                 samovar\n",
         "accepted conn:        3\n",
         "total processes:      1\n",
+        "max listen queue:     ",
+        "max active processes: ",
     ] {
         assert!(text.contains(line), "{line} in {text}");
     }
@@ -429,6 +431,55 @@ fn status_and_ping_as_php_fpm_has_them() {
     let text = client.told_back(1).out;
     let at = text.find('{').expect("JSON");
     assert!(text[at..].contains("\"processes\":[{\"state\":\"Idle\",\"requests\":1}]}"), "{text}");
+    for (query, kind, within) in [
+        ("html&full", "text/html", "<tr><th>accepted conn</th><td>5</td></tr>"),
+        ("xml", "text/xml", "<max-active-processes>"),
+        ("xml&full", "text/xml", "<process><state>Idle</state><requests>1</requests></process>"),
+        ("openmetrics", "application/openmetrics-text", "\nphpfpm_total_processes 1\n"),
+    ] {
+        client.send(&server.request(1, true, "/status", &[("QUERY_STRING", query)]));
+        let text = client.told_back(1).out;
+        assert!(text.contains(&format!("content-type: {kind}")), "{query}: {text}");
+        assert!(text.contains(within), "{query}: {text}");
+    }
     client.send(&server.request(1, true, "/status/x", &[]));
     assert!(client.told_back(1).out.starts_with("Status: 404 "));
+}
+
+/// What a script has sent by a path or folder that is not ours, the web server sends itself; what is ours, we do.
+#[test]
+fn files_that_others_have_are_the_web_servers_to_send() {
+    let files = tempfile::tempdir().expect("a folder");
+    std::fs::write(files.path().join("a"), "ours").expect("our own file");
+    let change = |settings: &mut Settings| {
+        let (named, found) =
+            (files.path().to_owned(), files.path().canonicalize().expect("it is there"));
+        let folder = samovar_config::SendFolder { named, found };
+        settings.sendfile.insert("/ours/".to_owned(), folder);
+    };
+    let send = |job: &mut Job<'_>| {
+        let line = job.field("query");
+        job.head(200, &format!("{line}\n"));
+        job.write(b"body");
+        After::Finish
+    };
+    let server = Server::fastcgi(change).work(send);
+    let ask = |line: &str| {
+        let mut client = server.client();
+        client.send(&server.request(1, false, "/index.php", &[("QUERY_STRING", line)]));
+        client.told_back(1)
+    };
+    for line in ["x-accel-redirect: /theirs/a", "x-accel-redirect: @named", "x-sendfile: /theirs/a"]
+    {
+        let answer = ask(line);
+        assert!(
+            answer.out.contains(line) && answer.out.ends_with("body"),
+            "{line}: {}",
+            answer.out
+        );
+    }
+    let ours = ask("x-accel-redirect: /ours/a").out;
+    assert!(ours.ends_with("\r\n\r\nours") && !ours.contains("x-accel"), "{ours}");
+    let nowhere = ask("x-accel-redirect: /ours/").out;
+    assert!(nowhere.starts_with("Status: 403") && !nowhere.contains("body"), "{nowhere}");
 }

@@ -1,6 +1,7 @@
 //! Static files over HTTP.
 
 use super::*;
+use samovar_config::Location;
 
 fn server() -> Server {
     let server = Server::new();
@@ -83,4 +84,28 @@ fn a_symlink_out_of_the_root_is_forbidden_unless_its_target_is_listed() {
         std::os::unix::fs::symlink(outside.path(), server.root.path().join("link")).unwrap();
         assert_eq!(server.get("/link/f.txt").status, status);
     }
+}
+
+/// A type that a location sets is that of the content: of each part of an answer in parts, and of no page for an error.
+#[test]
+fn a_locations_content_type_is_the_files() {
+    let server = Server::with(64, |settings| {
+        let of_content = [("content-type", "text/x-own"), ("content-disposition", "attachment")];
+        let headers = of_content.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let paths = vec!["*.txt".to_owned()];
+        let fallback = Some(samovar_config::Fallback::Nothing);
+        settings.locations = vec![Location { paths, headers, fallback, ..Location::default() }];
+    });
+    server.file("a.txt", b"0123456789");
+    let whole = server.get("/a.txt");
+    assert_eq!(whole.header("content-type"), Some("text/x-own"));
+    assert_eq!(whole.header("content-disposition"), Some("attachment"));
+    let one = ask(&server, "GET", "/a.txt", "Range: bytes=2-4\r\n");
+    assert_eq!((one.status, one.header("content-type")), (206, Some("text/x-own")));
+    let two = ask(&server, "GET", "/a.txt", "Range: bytes=0-1,-2\r\n");
+    assert!(two.header("content-type").unwrap().starts_with("multipart/byteranges; boundary="));
+    assert_eq!(two.text().matches("Content-Type: text/x-own\r\n").count(), 2, "{}", two.text());
+    let missing = ask(&server, "GET", "/none.txt", "Accept: text/html\r\n");
+    assert_eq!((missing.status, missing.header("content-disposition")), (404, None));
+    assert_eq!(missing.header("content-type"), Some("text/html; charset=utf-8"));
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::schema::listener::Listener;
+use crate::schema::send_folder::SendFolder;
 use crate::schema::setting::{Group, Kind, OnReload, Preset, Setting};
 use crate::schema::settings::EarlyHints;
 use crate::schema::{finish, notation};
@@ -311,6 +312,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             allowed: "a path and the absolute path of a folder, such as `/protected/=/srv/files`",
             put: |settings, text| {
                 let (path, folder) = notation::sendfile(text)?;
+                let folder = SendFolder { named: folder, ..SendFolder::default() };
                 settings.sendfile.insert(path, folder);
                 Some(())
             },
@@ -321,8 +323,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         ),
         doc: "Folders that scripts may have files sent from; can be given several times",
         long: "A script's header X-Accel-Redirect: /protected/a.zip has /srv/files/a.zip sent in place of its body, \
-               and so does X-Sendfile: /srv/files/a.zip. Ranges and conditions work as for any file. Files elsewhere, \
-               and those that a symlink leads to, are refused.",
+               and so does X-Sendfile: /srv/files/a.zip. Ranges and conditions work as for any file. The folder may be \
+               named by a symlink; files elsewhere, and those that a symlink below it leads to, are refused. Where \
+               a web server asks by FastCGI, paths of no folder named here are for it.",
         finish: Some(finish::sendfile),
         ..PLAIN
     },

@@ -1,6 +1,8 @@
 //! How the texts of a `[[location]]` are written: pure.
 
-use crate::schema::location::{HEADER_BYTES_MAX, PATTERN_BYTES_MAX, SERVERS_HEADERS};
+use crate::schema::location::{
+    HEADER_BYTES_MAX, PATTERN_BYTES_MAX, SERVERS_HEADERS, SERVERS_VARIABLES, VARIABLE_BYTES_MAX,
+};
 
 /// What is wrong with one, as the end of a sentence.
 pub(crate) type Wrong = &'static str;
@@ -101,6 +103,24 @@ pub(super) fn header(name: &str, value: &str) -> Result<(), Wrong> {
     Ok(())
 }
 
+/// `MAGE_RUN_CODE`. What begins with `HTTP_` is a header of the client's.
+pub(super) fn variable(name: &str, value: &str) -> Result<(), Wrong> {
+    let is_word = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    if !is_word || name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+        return Err("a name has letters, digits and `_`, and does not begin with a digit");
+    }
+    if name.starts_with("HTTP_") || name.starts_with("SSL_") {
+        return Err("names with `HTTP_` or `SSL_` in front are the client's");
+    }
+    if SERVERS_VARIABLES.contains(&name) {
+        return Err("the server sets one of them itself");
+    }
+    if value.len() > VARIABLE_BYTES_MAX || value.chars().any(char::is_control) {
+        return Err("a value is longer than 4096 bytes, or has a control character");
+    }
+    Ok(())
+}
+
 /// `404`, `5xx`.
 pub(super) fn statuses(key: &str) -> Result<(u16, u16), Wrong> {
     match key {
@@ -184,6 +204,20 @@ mod tests {
         }
         assert_eq!(header("Cache-Control", "max-age=1"), Ok(()));
         assert_eq!(header("X-Powered-By", ""), Ok(()));
+        assert_eq!(variable("MAGE_RUN_CODE", "a b é"), Ok(()));
+        assert_eq!(variable("_a1", ""), Ok(()));
+        for (name, value) in [
+            ("", "a"),
+            ("1A", "a"),
+            ("A-B", "a"),
+            ("HTTP_HOST", "a"),
+            ("SSL_CLIENT_VERIFY", "SUCCESS"),
+            ("SCRIPT_FILENAME", "/etc/passwd"),
+            ("PHP_VALUE", "a=b"),
+            ("A", "a\0b"),
+        ] {
+            assert!(variable(name, value).is_err(), "{name}: {value}");
+        }
         for (name, value) in
             [("", "a"), ("a b", "a"), ("Content-Length", "1"), ("a", "b\r\nc: d"), ("a", "ä")]
         {

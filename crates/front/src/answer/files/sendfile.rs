@@ -1,7 +1,8 @@
 //! Files that scripts have sent in place of their answer's body: `X-Accel-Redirect` and `X-Sendfile`.
 //!
 //! What a script puts into these headers may come from a client. So a file is looked for below the folders of the
-//! settings alone, and no symlink is followed there.
+//! settings alone, and no symlink is followed there. On the way to such a folder there may be one, which a deploy switches:
+//! scripts know the folder by that name, by where it led when they were booted, or by where it leads.
 
 use super::send::{Asked, Opened, failure, media_type, send};
 use crate::answer::body::AnswerBody;
@@ -12,6 +13,7 @@ use http::request::Parts;
 use http::{HeaderName, Method, Response, StatusCode, header};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
+use samovar_config::SendFolder;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -24,26 +26,31 @@ const BY_PATH: HeaderName = HeaderName::from_static("x-accel-redirect");
 /// Named by its path on the disk.
 const BY_FILE: HeaderName = HeaderName::from_static("x-sendfile");
 
-/// Sends the file that the script names, if it names one.
+/// Sends the file that the script names, if it names one. `is_told`: a web server has asked, which obeys these headers itself where
+/// they name nothing of ours.
 pub(crate) fn instead(
     shared: &Shared,
-    folders: &BTreeMap<String, PathBuf>,
+    folders: &BTreeMap<String, SendFolder>,
     parts: &Parts,
+    is_told: bool,
     mut response: Response<AnswerBody>,
 ) -> Result<Response<AnswerBody>, Failure> {
     let headers = response.headers();
     let Some(named) = headers.get(&BY_PATH).or_else(|| headers.get(&BY_FILE)).cloned() else {
         return Ok(response);
     };
+    let is_path = headers.contains_key(&BY_PATH);
+    let found = place(folders, named.as_bytes(), is_path);
+    if found.is_none() && is_told {
+        return Ok(response);
+    }
     if response.status() != StatusCode::OK {
         // Where files lie is nobody's business, and frameworks set it beside a 304, too.
         response.headers_mut().remove(&BY_PATH);
         response.headers_mut().remove(&BY_FILE);
         return Ok(response);
     }
-    let is_path = headers.contains_key(&BY_PATH);
-    let found = place(folders, named.as_bytes(), is_path);
-    let Some((folder, below)) = found else {
+    let Some((folder, below)) = found.filter(|(_, below)| is_plain(below)) else {
         refused(
             &shared.common.warnings.sendfile,
             named.as_bytes(),
@@ -51,7 +58,7 @@ pub(crate) fn instead(
         );
         return Err(Failure::Forbidden);
     };
-    let file = match open_below(folder, &below) {
+    let file = match open_below(&folder, &below) {
         Ok(file) => file,
         Err(error) if is_elsewhere(&error) => {
             refused(
@@ -67,7 +74,7 @@ pub(crate) fn instead(
     if !metadata.is_file() {
         return Err(Failure::NotFound);
     }
-    let kind = headers.get(header::CONTENT_TYPE).cloned();
+    let kind = response.headers().get(header::CONTENT_TYPE).cloned();
     let kind = kind.unwrap_or_else(|| media_type(&below));
     // What a script makes of a POST is sent as what it makes of a GET.
     let method = if parts.method == Method::HEAD { &Method::HEAD } else { &Method::GET };
@@ -97,31 +104,37 @@ fn joined(
     of_file
 }
 
-/// The folder that it lies in, and its path below.
-fn place<'a>(
-    folders: &'a BTreeMap<String, PathBuf>,
+/// The folder that it lies in, and its path below. `None`: it is said to lie in none of them.
+fn place(
+    folders: &BTreeMap<String, SendFolder>,
     named: &[u8],
     is_path: bool,
-) -> Option<(&'a Path, PathBuf)> {
-    let (folder, below) = if is_path {
+) -> Option<(PathBuf, PathBuf)> {
+    if is_path {
         // A query, which nginx takes for one, too: no file is looked for by it.
         let path = named.split(|byte| *byte == b'?').next().unwrap_or(named);
         let path = crate::route::normal(path)?;
         // Of nested paths the longest.
         let fits = folders.iter().rev().find(|(prefix, _)| path.starts_with(prefix.as_bytes()));
         let (prefix, folder) = fits?;
-        (folder, PathBuf::from(OsStr::from_bytes(&path[prefix.len()..])))
-    } else {
-        let file = Path::new(OsStr::from_bytes(named));
-        let mut fits = folders.values().filter_map(|f| Some((f, file.strip_prefix(f).ok()?)));
-        let (folder, below) = fits.next()?;
-        (folder, below.to_owned())
-    };
+        let below = PathBuf::from(OsStr::from_bytes(&path[prefix.len()..]));
+        return Some((folder.named.clone(), below));
+    }
+    let file = Path::new(OsStr::from_bytes(named));
+    let below = |base: &Path| Some((base.to_owned(), file.strip_prefix(base).ok()?.to_owned()));
+    let known = folders.values().flat_map(|folder| [&folder.named, &folder.found]);
+    known.into_iter().find_map(|base| below(base)).or_else(|| {
+        let mut now = folders.values().filter_map(|folder| folder.named.canonicalize().ok());
+        now.find_map(|base| below(&base))
+    })
+}
+
+/// Whether a path below a folder names something in it.
+fn is_plain(below: &Path) -> bool {
     let mut parts = below.components().peekable();
     let is_something = parts.peek().is_some();
-    let is_plain = parts.all(|part| matches!(part, Component::Normal(_)));
     let has_nul = below.as_os_str().as_bytes().contains(&0);
-    (is_something && is_plain && !has_nul).then_some((folder.as_path(), below))
+    is_something && !has_nul && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
 /// Opens a file below a folder, without following any symlink there. Kernels before 5.6 and some sandboxes cannot do that
@@ -133,7 +146,7 @@ fn open_below(folder: &Path, below: &Path) -> io::Result<File> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     let file = match openat2(&at, below, flags, Mode::empty(), resolve) {
         Err(Errno::NOSYS | Errno::PERM) => {
-            let path = folder.join(below);
+            let path = folder.canonicalize()?.join(below);
             if path.canonicalize()? != path {
                 return Err(Errno::LOOP.into());
             }
@@ -164,9 +177,14 @@ fn refused(throttle: &Throttle, named: &[u8], why: &str) {
 mod tests {
     use super::*;
 
-    fn folders() -> BTreeMap<String, PathBuf> {
+    fn folders() -> BTreeMap<String, SendFolder> {
         let pairs = [("/p/", "/srv/p"), ("/p/deep/", "/srv/other"), ("/q/", "/srv/q")];
-        pairs.map(|(path, folder)| (path.to_owned(), PathBuf::from(folder))).into()
+        pairs
+            .map(|(path, folder)| {
+                let (named, found) = (folder.into(), format!("{folder}-1").into());
+                (path.to_owned(), SendFolder { named, found })
+            })
+            .into()
     }
 
     #[test]
@@ -192,6 +210,9 @@ mod tests {
             ("", true, None),
             ("/srv/p/a", false, Some("/srv/p + a")),
             ("/srv/p/a%20b", false, Some("/srv/p + a%20b")),
+            ("/srv/p-1/a", false, Some("/srv/p-1 + a")),
+            ("/srv/p-1/../q/a", false, None),
+            ("/srv/p-2/a", false, None),
             ("/srv/p", false, None),
             ("/srv/p/", false, None),
             ("/srv/p/../q/a", false, None),
@@ -203,6 +224,7 @@ mod tests {
         ] {
             let folders = folders();
             let found = place(&folders, named.as_bytes(), is_path);
+            let found = found.filter(|(_, below)| is_plain(below));
             let found = found.map(|(f, below)| format!("{} + {}", f.display(), below.display()));
             assert_eq!(found.as_deref(), expected, "{named}");
         }

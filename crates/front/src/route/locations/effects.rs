@@ -1,5 +1,6 @@
 //! What locations do to answers: headers, and pages for the server's own failures.
 
+use super::said::Said;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use samovar_config::ErrorPage;
@@ -16,6 +17,10 @@ const OF_CACHES: [HeaderName; 5] = [
     HeaderName::from_static("surrogate-control"),
 ];
 
+/// Headers that say what the content is. They are for the content of the path, not for a page that tells of an error.
+const OF_CONTENT: [HeaderName; 3] =
+    [header::CONTENT_TYPE, header::CONTENT_DISPOSITION, header::CONTENT_LANGUAGE];
+
 /// What is sent in place of an error page of our own.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
@@ -29,7 +34,17 @@ pub(crate) struct Page {
 pub(crate) struct Effects {
     headers: Vec<Header>,
     pages: Vec<Page>,
-    compression: Option<bool>,
+    compression: Option<Said<bool>>,
+    access_log: Option<Said<bool>>,
+    intercept: Option<Said<bool>>,
+}
+
+/// What a table turns on or off.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Switches {
+    pub(super) compression: Option<bool>,
+    pub(super) access_log: Option<bool>,
+    pub(super) intercept: Option<bool>,
 }
 
 #[derive(Clone, Debug)]
@@ -47,6 +62,12 @@ impl Page {
         let kind = mime_guess::from_path(file).first_raw().unwrap_or("text/html");
         Ok(Page { statuses: *statuses, bytes: bytes.into(), kind: HeaderValue::from_static(kind) })
     }
+}
+
+/// Whether an answer consists of several ranges.
+fn is_in_parts(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    kind.is_some_and(|kind| kind.starts_with(b"multipart/byteranges"))
 }
 
 /// A header as it is set; the settings have checked it.
@@ -75,18 +96,43 @@ impl Effects {
         self.pages.extend_from_slice(pages);
     }
 
-    /// What the first table says of it counts.
-    pub(super) fn allow_compression(&mut self, allowed: Option<bool>) {
-        self.compression = self.compression.or(allowed);
+    /// Of each, what the first table says counts.
+    pub(super) fn switch(&mut self, line: usize, to: Switches) {
+        let Switches { compression, access_log, intercept } = to;
+        for (switch, to) in [
+            (&mut self.compression, compression),
+            (&mut self.access_log, access_log),
+            (&mut self.intercept, intercept),
+        ] {
+            *switch = switch.or(to.map(|what| Said { line, what }));
+        }
     }
 
     /// Whether answers may be compressed.
     pub(crate) fn may_compress(&self) -> bool {
-        self.compression.unwrap_or(true)
+        self.compression.is_none_or(|said| said.what)
+    }
+
+    /// Whether requests are in the access log.
+    pub(crate) fn is_logged(&self) -> bool {
+        self.access_log.is_none_or(|said| said.what)
     }
 
     pub(super) fn is_nothing(&self) -> bool {
-        self.headers.is_empty() && self.pages.is_empty() && self.compression.is_none()
+        let switches = [self.compression, self.access_log, self.intercept];
+        let is_unsaid = switches.iter().all(Option::is_none);
+        self.headers.is_empty() && self.pages.is_empty() && is_unsaid
+    }
+
+    /// The page for what an application has answered with this status, if it is to have ours.
+    pub(crate) fn page_instead(&self, status: StatusCode) -> Option<&Page> {
+        self.page(status).filter(|_| self.intercept.is_some_and(|said| said.what))
+    }
+
+    /// The type that files have here; `None`: the one that their names say.
+    pub(crate) fn content_type(&self) -> Option<&HeaderValue> {
+        let header = self.headers.iter().find(|header| header.name == header::CONTENT_TYPE)?;
+        header.value.as_ref()
     }
 
     /// Sets and takes out headers of an answer.
@@ -95,6 +141,9 @@ impl Effects {
         for Header { name, value, .. } in &self.headers {
             match value {
                 _ if !is_kept && OF_CACHES.contains(name) => {}
+                _ if !status.is_success() && OF_CONTENT.contains(name) => {}
+                // The parts have types of their own.
+                _ if *name == header::CONTENT_TYPE && is_in_parts(headers) => {}
                 Some(value) => {
                     headers.insert(name, value.clone());
                 }
@@ -109,6 +158,22 @@ impl Effects {
     pub(crate) fn page(&self, status: StatusCode) -> Option<&Page> {
         let status = status.as_u16();
         self.pages.iter().find(|page| (page.statuses.0..=page.statuses.1).contains(&status))
+    }
+
+    /// Line and words of what else is not as everywhere, for people.
+    pub(crate) fn switches(&self) -> impl Iterator<Item = (usize, &'static str)> {
+        let words = [
+            (self.compression, "answers may be compressed", "answers are not compressed"),
+            (self.access_log, "requests are logged", "requests are not in the access log"),
+            (
+                self.intercept,
+                "error pages are for the application's answers, too",
+                "error pages are for the server's own failures",
+            ),
+        ];
+        words.into_iter().filter_map(|(said, on, off)| {
+            said.map(|Said { line, what }| (line, if what { on } else { off }))
+        })
     }
 
     /// Line, name and value of each header, for people.

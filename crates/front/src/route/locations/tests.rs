@@ -170,6 +170,14 @@ fn what_is_refused() {
                 "/uploads/public/run.php",
                 "script /site/uploads/public/run.php /uploads/public/run.php",
             ),
+            // What stands behind a script's name is what its application routes.
+            ("/index.php/secret/users", "Denied(2)"),
+            ("/index.php//SECRET./users", "Denied(2)"),
+            ("/index.php/secret/open/b", APP),
+            ("/index.php/uploads/evil.php", "NoScripts(4)"),
+            ("/index.php/uploads/a.png", APP),
+            ("/index.php/products/1", APP),
+            ("/uploads/public/run.php/secret", "Denied(2)"),
             // What a link leads to has a name, too.
             ("/link.php", "NoScripts(4)"),
             ("/link.txt", "Denied(2)"),
@@ -252,6 +260,8 @@ fn redirects() {
         moved("/raw*", "/*", 302),
         moved("*.htm", "/pages/*.html", 301),
         moved("/gone", "/?from=gone", 303),
+        moved("/find/*", "/search?q=*&all=1", 302),
+        moved("/part/*", "/page#*", 302),
     ]);
     check(
         &site,
@@ -265,6 +275,9 @@ fn redirects() {
             ("/rawx", "302 /x"),
             ("/some/a.htm", "301 /pages/a.html"),
             ("/gone", "303 /?from=gone"),
+            ("/find/a/b", "302 /search?q=a/b&all=1"),
+            ("/find/a&admin=1;b+c%23d%3f", "302 /search?q=a%26admin%3D1%3Bb%2Bc%23d%3F&all=1"),
+            ("/part/a&b", "302 /page#a&b"),
             ("/OLD/a", APP),
         ],
     );
@@ -366,6 +379,90 @@ fn explained() {
 }
 
 #[test]
+fn what_a_location_answers_by_itself() {
+    let site = site(vec![
+        Location { status: Some(410), ..on(&["/gone/*", "/uploads/*"]) },
+        Location { deny: Some(true), ..on(&["/gone/secret"]) },
+        Location {
+            redirect: Some(Redirect { to: "/new".to_owned(), status: 301 }),
+            ..on(&["/gone/moved"])
+        },
+    ]);
+    check(
+        &site,
+        "",
+        &[
+            ("/gone", "Status(410, 1)"),
+            ("/gone/any", "Status(410, 1)"),
+            ("/uploads/a.png", "Status(410, 1)"),
+            ("/uploads/evil.php/x", "Status(410, 1)"),
+            ("/gone/secret", "Denied(2)"),
+            ("/gone/moved", "301 /new"),
+            ("/gonex", APP),
+        ],
+    );
+    let said = Explained::new(&site, &Tree::new(TREE), "", "/gone/any");
+    assert_eq!((said.tables, said.status), (vec![1], Some(410)));
+    assert_eq!(said.rules, [(1, "it is answered with 410".to_owned())]);
+}
+
+/// Of each variable the first table counts, by the path or the script's name.
+#[test]
+fn what_scripts_are_told_and_may_take() {
+    let told = |paths: &[&str], pairs: &[(&str, &str)], body_bytes_max| Location {
+        variables: pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
+        body_bytes_max,
+        ..on(paths)
+    };
+    let site = site(vec![
+        told(&["/shop/*"], &[("CODE", "shop"), ("A", "1")], Some(5)),
+        Location {
+            hosts: vec!["b.example".to_owned()],
+            ..told(&[], &[("CODE", "b"), ("B", "2")], None)
+        },
+        told(&["*.php"], &[("CODE", "all")], Some(7)),
+    ]);
+    for (host, path, expected, bytes_max) in [
+        ("", "/", "CODE=all", 7),
+        ("", "/any", "CODE=all", 7),
+        ("", "/shop/a", "CODE=shop A=1", 5),
+        ("b.example", "/shop/a", "CODE=shop A=1 B=2", 5),
+        ("b.example", "/", "CODE=b B=2", 7),
+    ] {
+        let routed = site.route(&Tree::new(TREE), host.as_bytes(), path.as_bytes());
+        let Route::Script(script) = routed.route else { panic!("{path}: a script") };
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let pairs = script.variables().map(|(n, v)| format!("{}={}", text(n), text(v)));
+        assert_eq!(pairs.collect::<Vec<_>>().join(" "), expected, "{host}{path}");
+        assert_eq!(script.body_bytes_max, Some(bytes_max), "{host}{path}");
+    }
+    let said = Explained::new(&site, &Tree::new(TREE), "b.example", "/");
+    assert_eq!(said.tables, [2, 3]);
+    let rules: Vec<_> = said.rules.iter().map(|(line, rule)| (*line, rule.as_str())).collect();
+    let expected =
+        [(2, "PHP is told CODE=b"), (2, "PHP is told B=2"), (3, "bodies of up to 7 bytes")];
+    assert_eq!(rules, expected);
+}
+
+/// `path = "*.php"` with `deny = true` leaves no script that a client can name, and the application works.
+#[test]
+fn the_front_controller_answers_although_its_name_is_refused() {
+    for pattern in ["*.php", "/index.php/*"] {
+        let site = site(vec![Location { deny: Some(true), ..on(&[pattern]) }]);
+        check(
+            &site,
+            "",
+            &[
+                ("/", APP),
+                ("/any", APP),
+                ("/index.php", "Denied(1)"),
+                ("/index.php/any", "Denied(1)"),
+            ],
+        );
+    }
+}
+
+#[test]
 fn scripts_have_the_runner_of_the_first_table_that_names_one() {
     let by = |port: u16| vec![Upstream::Tcp(([127, 0, 0, 1], port).into())];
     let site = site(vec![
@@ -373,6 +470,11 @@ fn scripts_have_the_runner_of_the_first_table_that_names_one() {
         Location { fastcgi_pass: by(1), ..on(&["/uploads/dir/*"]) },
         Location { fastcgi_pass: by(2), hosts: vec!["old.example".to_owned()], ..on(&["/*"]) },
         Location { fastcgi_pass: by(3), ..on(&["/uploads/*"]) },
+        Location {
+            fastcgi_pass: by(4),
+            hosts: vec!["by-name.example".to_owned()],
+            ..on(&["*.php"])
+        },
     ]);
     let tree = Tree::new(TREE);
     for (host, path, expected) in [
@@ -383,6 +485,11 @@ fn scripts_have_the_runner_of_the_first_table_that_names_one() {
         ("old.example", "/uploads/%64ir/index.php", Some(1)),
         ("", "/uploads/public/run.php", Some(3)),
         ("", "/docs/missing", None),
+        // The script that answers has a name, too, as after nginx's `try_files`.
+        ("by-name.example", "/", Some(4)),
+        ("by-name.example", "/any/page", Some(4)),
+        ("by-name.example", "/index.php/a", Some(4)),
+        ("by-name.example", "/uploads/dir/", Some(1)),
     ] {
         let Route::Script(script) = site.route(&tree, host.as_bytes(), path.as_bytes()).route
         else {
