@@ -25,6 +25,15 @@ pub struct Usage {
     pub details: UsageDetails,
 }
 
+impl Usage {
+    /// How long it would have taken if nobody else had wanted its core, ns. Where it has waited besides, all of its time counts.
+    pub(crate) fn busy_ns(&self) -> u64 {
+        let UsageDetails { switches_voluntary, switches_involuntary, .. } = self.details;
+        let was_pushed_aside = switches_involuntary > 0 && switches_voluntary == 0;
+        if was_pushed_aside { self.cpu_ns.min(self.run_ns) } else { self.run_ns }
+    }
+}
+
 /// Twelve bits of a word are for a worker's cell.
 pub(crate) const CELLS_MAX: usize = 1 << 12;
 

@@ -464,7 +464,7 @@ impl WorkerEnd {
         let model = Model::from_code(self.cell().model.load(Ordering::Relaxed));
         let model = model.unwrap_or(Model::Script);
         cell.store_usage(&Usage { model, worker: self.name, ..*usage });
-        self.ring.control().pace.0.record(usage.run_ns);
+        self.ring.control().pace.0.record(usage.busy_ns());
         let front = self.ring.parts().front_of(slot);
         if self.ring.control().finish(self.index, (slot, front), self.me) {
             self.ring.ring_front(front);

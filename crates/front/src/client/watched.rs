@@ -11,6 +11,9 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+/// Answers of so few bytes are put together: the kernel takes one piece for less than two.
+const SMALL_BYTES: usize = 1024;
+
 /// The socket, and what passes through it.
 pub(super) struct Watched<S> {
     pub(super) stream: S,
@@ -199,13 +202,30 @@ impl<S: Socket> AsyncWrite for Watched<S> {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_ahead(cx))?;
-        let result = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
-        self.offered(pieces.iter().map(|piece| piece.len()).sum(), result)
+        let len = pieces.iter().map(|piece| piece.len()).sum();
+        let result = if len <= SMALL_BYTES {
+            let mut memory = [0; SMALL_BYTES];
+            let whole = joined(pieces, &mut memory);
+            Pin::new(&mut self.stream).poll_write(cx, whole)
+        } else {
+            Pin::new(&mut self.stream).poll_write_vectored(cx, pieces)
+        };
+        self.offered(len, result)
     }
 
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
     }
+}
+
+/// All `pieces`, which fit `memory`.
+fn joined<'a>(pieces: &[io::IoSlice<'_>], memory: &'a mut [u8]) -> &'a [u8] {
+    let mut at = 0;
+    for piece in pieces {
+        memory[at..at + piece.len()].copy_from_slice(piece);
+        at += piece.len();
+    }
+    &memory[..at]
 }
 
 #[cfg(test)]

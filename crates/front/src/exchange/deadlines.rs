@@ -16,7 +16,8 @@ const OVERDUE: Duration = Duration::from_millis(50);
 impl Exchanges {
     /// Checks every deadline; appends what the supervisor must do about workers to `events`.
     pub(crate) fn sweep(&mut self, timeouts: &Timeouts, events: &mut Vec<FrontEvent>) {
-        self.turn();
+        self.wake_workers();
+        self.take_news();
         self.queued = 0;
         for index in self.front.part() {
             let Some(slot) = SlotIndex::new(index, self.entries.len()) else { continue };

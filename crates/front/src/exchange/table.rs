@@ -12,6 +12,7 @@
 //! ```
 
 use super::admission::{Places, Rate};
+use super::gathering::{Gathering, Rest};
 use super::later::{Cost, Later};
 use super::shares::Held;
 use super::slot::{SlotEntry, SlotUse};
@@ -39,9 +40,6 @@ use tokio::io::unix::AsyncFd;
 /// The table in the hands of all who have a request in it.
 pub(crate) type SharedExchanges = Rc<RefCell<Exchanges>>;
 
-/// Submissions after which the workers are woken although the runtime has not come to rest; while requests are
-/// short, the runtime comes to rest soon enough.
-const SUBMIT_BATCH: u32 = 16;
 /// Polls of connections after which the ring is looked at although the runtime has not come to rest.
 const POLLS_PER_TURN: u32 = 32;
 /// How often news may keep the front from sleeping before it rings its own bell instead.
@@ -74,9 +72,11 @@ pub(crate) struct Exchanges {
     pub(super) queued: usize,
     pub(super) news: Vec<SlotIndex>,
     pub(super) scratch: Vec<u8>,
-    unrung: u32,
+    gathering: Gathering,
     polls: u32,
     is_asleep: bool,
+    /// Keeps the runtime from sleeping: what clients have sent is looked for once more.
+    look: Option<Waker>,
     /// Tells the guard that a wake-up was withheld; `None` while it is on its way.
     guard: Option<Waker>,
     pub(super) clock: Rc<Clock>,
@@ -109,9 +109,10 @@ impl Exchanges {
             queued: 0,
             news: Vec::with_capacity(slots.len()),
             scratch: Vec::with_capacity(8 * 1024),
-            unrung: 0,
+            gathering: Gathering::default(),
             polls: 0,
             is_asleep: false,
+            look: None,
             guard: None,
             clock: Rc::clone(clock),
             link,
@@ -275,15 +276,21 @@ impl Exchanges {
             held,
             ..SlotEntry::FREE
         };
-        self.unrung += 1;
-        if self.unrung >= SUBMIT_BATCH && !self.front.is_brisk() {
+        if self.gathering.submit(self.front.is_brisk()) {
             self.ring_workers();
         }
         Ok((slot, epoch))
     }
 
+    /// Wakes workers for what was submitted and not gathered yet.
+    pub(super) fn wake_workers(&mut self) {
+        if !self.gathering.is_empty() {
+            self.ring_workers();
+        }
+    }
+
     fn ring_workers(&mut self) {
-        self.unrung = 0;
+        self.gathering.woken();
         if self.front.ring_workers()
             && let Some(guard) = self.guard.take()
         {
@@ -306,11 +313,14 @@ impl Exchanges {
         self.front.ring_withheld()
     }
 
-    /// Wakes workers for what was submitted and tasks for what has come. Returns how many were woken.
-    pub(crate) fn turn(&mut self) -> usize {
-        if self.unrung > 0 {
-            self.ring_workers();
-        }
+    /// Never ready: who polls it is woken where the runtime shall look for more before it sleeps.
+    pub(crate) fn poll_look(&mut self, cx: &Context<'_>) -> Poll<()> {
+        self.look = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Wakes tasks for what has come. Returns how many were woken.
+    pub(crate) fn take_news(&mut self) -> usize {
         let mut news = std::mem::take(&mut self.news);
         self.front.take_news(|slot| news.push(slot));
         let mut woken = 0;
@@ -321,20 +331,35 @@ impl Exchanges {
         woken
     }
 
-    /// As [`Self::turn`], every [`POLLS_PER_TURN`] calls: for a runtime that never comes to rest.
+    /// Every [`POLLS_PER_TURN`] calls what else is done when the runtime comes to rest: for one that never does.
     pub(crate) fn turn_if_due(&mut self) {
         self.polls += 1;
         if self.polls >= POLLS_PER_TURN {
             self.polls = 0;
-            self.turn();
+            if self.gathering.turn(|| self.front.is_brisk()) {
+                self.ring_workers();
+            }
+            self.take_news();
         }
     }
 
     /// The runtime has nothing to do. Afterwards either somebody was woken, or workers know that the front sleeps.
     pub(crate) fn before_park(&mut self) {
+        let front = &self.front;
+        match self.gathering.rest(front.in_use(), || front.is_brisk() && !front.has_awake()) {
+            Rest::Look => {
+                if let Some(look) = &self.look {
+                    look.wake_by_ref();
+                    return;
+                }
+                self.ring_workers();
+            }
+            Rest::Wake => self.ring_workers(),
+            Rest::Nothing => {}
+        }
         for _ in 0..PARK_ROUNDS {
             // A woken task is in the runtime's queue (whoever awaits a slot lives), so it will not sleep.
-            if self.turn() > 0 {
+            if self.take_news() > 0 {
                 return;
             }
             if self.front.fall_asleep() {

@@ -27,7 +27,7 @@ const WITHHELD: Duration = Duration::from_millis(1);
 pub(super) async fn answer_bell(shared: Rc<Shared>, bell: AsyncFd<OwnedFd>) {
     while let Ok(mut guard) = bell.readable().await {
         guard.clear_ready();
-        shared.exchanges.borrow_mut().turn();
+        shared.exchanges.borrow_mut().take_news();
     }
 }
 
@@ -49,6 +49,11 @@ pub(super) async fn guard_withheld(shared: Rc<Shared>) {
             }
         }
     }
+}
+
+/// Keeps the runtime from sleeping where it shall look for more before workers are woken.
+pub(super) async fn look_again(shared: Rc<Shared>) {
+    std::future::poll_fn(|cx| shared.exchanges.borrow_mut().poll_look(cx)).await;
 }
 
 /// Has certificates read again when their files have changed.

@@ -232,7 +232,8 @@ async fn serve(
     for pool in pools {
         let bell = pool.exchanges.borrow().register_bell()?;
         essentials.spawn(sweep::answer_bell(Rc::clone(&pool), bell));
-        essentials.spawn(sweep::guard_withheld(pool));
+        essentials.spawn(sweep::guard_withheld(Rc::clone(&pool)));
+        essentials.spawn(sweep::look_again(pool));
     }
     essentials.spawn(sweep::sweep(Rc::clone(&shared), Rc::clone(&connections)));
     let broken = async {

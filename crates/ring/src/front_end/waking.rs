@@ -25,6 +25,12 @@ impl FrontEnd {
         self.ring.control().pace.0.is_brisk(1)
     }
 
+    /// Whether any worker is awake that takes requests: it will look for more before it sleeps. A hint.
+    pub fn has_awake(&self) -> bool {
+        let control = self.ring.control();
+        Lane::SERVING.iter().any(|lane| control.workers_of(*lane).has_awake(control.words()))
+    }
+
     /// Whether a worker of that lane has nothing to do, and nobody waits for it. A hint.
     pub fn has_idle(&self, lane: Lane) -> bool {
         let control = self.ring.control();
