@@ -423,7 +423,7 @@ impl Supervisor {
     }
 
     /// The process that runs that yet, and its number.
-    fn worker_of(&self, run: Run) -> Option<(i32, OwnedFd)> {
+    fn worker_of(&self, run: Run) -> Option<(i32, Arc<OwnedFd>)> {
         let mut places = self.generations.iter().flat_map(|g| g.workers.places());
         let process = places.find_map(|p| p.process().filter(|(_, life, _)| *life == run.worker));
         let worker =

@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn workers_without_a_place_for_a_request_are_told_of() {
-        let mut settings = Settings::defaults(&std::env::temp_dir()).expect("defaults");
+        let mut settings = Settings::defaults(std::env::temp_dir()).expect("defaults");
         settings.limits.queue_max = 16;
         for (workers, front_threads, expected) in [(16, 1, None), (17, 1, Some(1)), (17, 2, None)] {
             (settings.workers.max, settings.front_threads) = (workers, front_threads);

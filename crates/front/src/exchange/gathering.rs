@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn a_runtime_without_rest_wakes_workers_all_the_same() {
         let mut gathering = submitted(1, true).0;
-        let turns = (1..).find(|_| gathering.turn(|| true));
+        let turns = (1..100).find(|_| gathering.turn(|| true));
         assert_eq!(turns, Some(BRISK_TURNS));
         gathering.woken();
         assert!(!gathering.turn(|| false), "for nothing");
@@ -118,7 +118,7 @@ mod tests {
             gathering.submit(true);
             gathering.rest(100, || true)
         };
-        let looks = (0..).take_while(|_| rest() == Rest::Look).count();
+        let looks = (0..100).take_while(|_| rest() == Rest::Look).count();
         assert_eq!(looks, LOOKS_MAX as usize);
     }
 
