@@ -14,6 +14,7 @@ use crate::consoles::Consoles;
 use crate::end::{Failed, describe};
 use crate::news::{News, NewsQueue};
 use crate::os;
+use crate::recycle::Suspects;
 use crate::scale::Scale;
 use crate::settings::Settings;
 use crate::template::Template;
@@ -114,6 +115,7 @@ pub(crate) struct Generation {
     is_given_up: bool,
     recycled_at: Instant,
     recycle_looks: usize,
+    recycle_suspects: Suspects,
     /// How many workers there should be: those for any request, and those for scripts.
     scales: [Scale; 2],
 }
@@ -162,6 +164,7 @@ impl Generation {
             is_given_up: false,
             recycled_at: now,
             recycle_looks: 0,
+            recycle_suspects: Suspects::default(),
             scales: [Scale::new(&count, false), Scale::new(&count, true)],
         }
     }

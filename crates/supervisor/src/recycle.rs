@@ -3,8 +3,12 @@
 //! Their limits are spread over the last tenth, by the number of their life, so that workers that began together do not
 //! end together.
 
+use std::collections::HashMap;
 use std::fs::read_to_string;
 use std::time::Duration;
+
+/// In so many requests, at as many looks in a row, a worker that is never seen without one has to be too large: a single request may be.
+const BUSY_LOOKS: u32 = 3;
 
 /// After what a worker is replaced; zero: never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,7 +17,7 @@ pub struct RecycleLimits {
     pub requests_max: u64,
     /// Time since its fork.
     pub age_max: Duration,
-    /// Bytes that it shares with nobody, while it has no request.
+    /// Bytes that it shares with nobody, while it has no request, or in [`BUSY_LOOKS`] of them.
     pub memory_max: u64,
 }
 
@@ -46,6 +50,40 @@ impl RecycleLimits {
         }
         let is_large = self.memory_max > 0 && seen.own_bytes.is_some_and(|b| b > self.memory_max);
         is_large.then_some("limits.memory_max")
+    }
+}
+
+/// Workers that were too large whenever they were looked at, and had a request each time.
+#[derive(Debug, Default)]
+pub(crate) struct Suspects {
+    /// By place.
+    seen: HashMap<usize, Suspicion>,
+}
+
+#[derive(Debug)]
+struct Suspicion {
+    life: u32,
+    /// Finished ones at the last look.
+    requests: u64,
+    looks: u32,
+}
+
+impl Suspects {
+    /// A worker was looked at. Whether it is too large by itself although it is busy, and not by one of its requests.
+    pub(crate) fn confirm(&mut self, place: usize, seen: &Seen, memory_max: u64) -> bool {
+        if seen.own_bytes.is_none_or(|bytes| bytes <= memory_max) {
+            self.seen.remove(&place);
+            return false;
+        }
+        let (life, requests) = (seen.life, seen.requests);
+        let known = self.seen.remove(&place).filter(|known| known.life == life);
+        let looks = match &known {
+            Some(known) if known.requests == requests => known.looks,
+            Some(known) => known.looks + 1,
+            None => 1,
+        };
+        self.seen.insert(place, Suspicion { life, requests, looks });
+        looks >= BUSY_LOOKS
     }
 }
 
@@ -91,6 +129,29 @@ mod tests {
             assert_eq!(LIMITS.due(&seen), expected, "{seen:?}");
             assert_eq!(RecycleLimits::default().due(&seen), None);
         }
+    }
+
+    #[test]
+    fn who_is_too_large_in_each_request_is_too_large_by_itself() {
+        let seen = |life, requests, mebibytes: u64| Seen {
+            life,
+            requests,
+            age: Duration::ZERO,
+            own_bytes: Some(mebibytes << 20),
+        };
+        for (looks, expected) in [
+            (vec![seen(1, 5, 9), seen(1, 6, 9), seen(1, 7, 9)], [false, false, true]),
+            (vec![seen(1, 5, 9), seen(1, 5, 9), seen(1, 5, 9)], [false; 3]),
+            (vec![seen(1, 5, 9), seen(1, 6, 1), seen(1, 7, 9)], [false; 3]),
+            (vec![seen(1, 5, 9), seen(2, 6, 9), seen(2, 7, 9)], [false; 3]),
+        ] {
+            let mut suspects = Suspects::default();
+            let found: Vec<_> = looks.iter().map(|s| suspects.confirm(0, s, 8 << 20)).collect();
+            assert_eq!(found, expected, "{looks:?}");
+        }
+        let mut suspects = Suspects::default();
+        let places = [0, 1, 2].map(|place| suspects.confirm(place, &seen(1, 5, 9), 8 << 20));
+        assert_eq!(places, [false; 3], "each place has its own");
     }
 
     #[test]

@@ -62,6 +62,27 @@ fn workers_are_replaced_by_age_and_by_memory() {
     }
 }
 
+/// More clients than workers: nobody ever sees one of them idle for long.
+#[test]
+fn a_worker_that_is_never_idle_is_replaced_by_its_memory() {
+    let leaks = "<?php ini_set('memory_limit', '-1'); Samovar\\serve(function () {
+        static $kept = [];
+        if (count($kept) < 150) {
+            $kept[] = str_repeat('x', 1 << 20);
+        }
+        usleep(20_000);
+        echo getmypid();
+    });";
+    let server = Server::script(leaks).workers(1).args(["--memory-max", "60M"]).start();
+    let load = Load::start(server.address(), 8, &Request::get("/"));
+    eventually("another one", || (recycled(&server) >= 1).then_some(()));
+    for answer in load.stop() {
+        let answer = answer.expect("an answer");
+        assert_eq!((answer.status, answer.complete), (200, true), "{answer:?}");
+    }
+    server.stop();
+}
+
 #[test]
 fn a_busy_worker_finishes_its_request_before_it_goes() {
     let script = "<?php while (isset($_GET['file']) && !file_exists($_GET['file'])) {

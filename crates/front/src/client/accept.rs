@@ -1,8 +1,8 @@
 //! accept: listeners → connection tasks. The cap on connections lives here.
 //!
-//! At the cap, and when descriptors run out before it, the connection that has been idle for longest is closed to make
-//! room; while there is none nothing is accepted, the kernel's backlog holds the newcomers, and whoever leaves lets the
-//! next one in.
+//! At the cap, where somebody waits to be let in, and when descriptors run out before it, the connection that has been idle for
+//! longest is closed to make room; while there is none nothing is accepted, the kernel's backlog holds the newcomers, and
+//! whoever leaves lets the next one in.
 
 use super::ends::Ends;
 use super::handler::Handler;
@@ -16,9 +16,11 @@ use crate::shared::Shared;
 use crate::tls::Tls;
 use bytes::Bytes;
 use hyper::body::Body;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use samovar_config::Role;
 use std::error::Error;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,11 +31,22 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 /// How often a full front looks for idle connections.
 const FULL_PAUSE: Duration = Duration::from_millis(200);
+/// How often it looks whether anybody waits.
+const WAITING_LOOK: Duration = Duration::from_millis(25);
 
 /// A socket of the runtime that queues connections.
 pub(crate) trait Listening: 'static {
     /// What comes of it.
     type Stream: Socket;
+
+    fn socket(&self) -> BorrowedFd<'_>;
+
+    /// Whether a connection could be accepted at once. It stays where it is: whoever follows this server gets it, too.
+    fn has_waiting(&self) -> bool {
+        let socket = self.socket();
+        let mut look = [PollFd::from_borrowed_fd(socket, PollFlags::IN)];
+        poll(&mut look, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+    }
 
     /// The next connection, and who is at its ends.
     async fn next(&self) -> io::Result<(Self::Stream, Ends)>;
@@ -44,6 +57,10 @@ pub(crate) trait Listening: 'static {
 
 impl Listening for TcpListener {
     type Stream = TcpStream;
+
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.as_fd()
+    }
 
     async fn next(&self) -> io::Result<(TcpStream, Ends)> {
         let (stream, peer) = self.accept().await?;
@@ -60,6 +77,10 @@ impl Listening for TcpListener {
 /// And the path of its file.
 impl<P: AsRef<Path> + 'static> Listening for (UnixListener, P) {
     type Stream = UnixStream;
+
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
 
     async fn next(&self) -> io::Result<(UnixStream, Ends)> {
         let (stream, _) = self.0.accept().await?;
@@ -118,6 +139,10 @@ pub(crate) async fn accept<L, H, B>(
 {
     loop {
         while is_full(&shared, &servers) {
+            if !listener.has_waiting() {
+                wait_for_room(&servers, WAITING_LOOK).await;
+                continue;
+            }
             if let Some(suppressed) = shared.common.warnings.connections.pass() {
                 tracing::warn!(
                     connections_max = shared.setup().settings.limits.connections_max,
@@ -181,7 +206,12 @@ async fn make_room(shared: &Shared, servers: &Servers) {
     if let Some(mates) = servers.mates.as_ref().filter(|_| !is_made) {
         mates.make_room();
     }
-    let _ = tokio::time::timeout(FULL_PAUSE, servers.connections.room.notified()).await;
+    wait_for_room(servers, FULL_PAUSE).await;
+}
+
+/// Until a connection has ended, but not for long.
+async fn wait_for_room(servers: &Servers, long: Duration) {
+    let _ = tokio::time::timeout(long, servers.connections.room.notified()).await;
 }
 
 /// The client went away before it was accepted.

@@ -12,6 +12,7 @@ use crate::shared::Shared;
 use bytes::Bytes;
 use hyper::body::Body;
 use samovar_config::Role;
+use std::cell::Cell;
 use std::error::Error;
 use std::io;
 use std::net::TcpStream as PlainTcp;
@@ -51,6 +52,8 @@ enum Word {
 pub(crate) struct Mates {
     loads: Vec<Arc<AtomicUsize>>,
     others: Vec<UnboundedSender<Word>>,
+    /// Who was asked for room last, and one.
+    asked: Cell<usize>,
 }
 
 /// Where another thread hears of its connections, until there are no more to come.
@@ -70,7 +73,7 @@ impl Mates {
     pub(crate) fn of(threads: usize) -> (Mates, Vec<Calls>) {
         let loads = (0..threads).map(|_| Arc::default()).collect();
         let (others, calls) = (1..threads).map(|_| unbounded_channel()).unzip::<_, _, _, Vec<_>>();
-        (Mates { loads, others }, calls.into_iter().map(Calls).collect())
+        (Mates { loads, others, asked: Cell::default() }, calls.into_iter().map(Calls).collect())
     }
 
     /// Connections of all.
@@ -93,9 +96,11 @@ impl Mates {
         let _ = self.others[at].send(Word::Serve(Box::new(newcomer), seat));
     }
 
-    /// Has each of the others close a connection that is idle.
+    /// Has one of the others close a connection that is idle: each time the next one, since who has any is not known.
     pub(crate) fn make_room(&self) {
-        for other in &self.others {
+        let at = self.asked.get() % self.others.len().max(1);
+        self.asked.set(at + 1);
+        if let Some(other) = self.others.get(at) {
             let _ = other.send(Word::MakeRoom);
         }
     }

@@ -105,6 +105,28 @@ fn beyond_the_limit_connections_wait() {
     assert!(server.handle.counters().connections <= 2);
 }
 
+/// All that are let in, and nobody who waits: whoever is idle for longer than others may take its place is left alone.
+#[test]
+fn at_the_limit_nobody_is_closed_for_nobody() {
+    let server = Server::with(4, |o| o.limits.connections_max = 3).work(|job| job.answer("ok"));
+    let mut clients: Vec<_> = (0..3).map(|_| server.client()).collect();
+    let ask = |client: &mut Client| {
+        client.send(b"GET / HTTP/1.1\r\nHost: t\r\n\r\n");
+        client.reply(false).text().to_owned()
+    };
+    for client in &mut clients {
+        assert_eq!(ask(client), "ok");
+    }
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(1_500) {
+        assert_eq!(ask(&mut clients[0]), "ok");
+    }
+    for client in &mut clients {
+        assert_eq!(ask(client), "ok");
+    }
+    assert_eq!(server.handle.counters().connections_total, 3);
+}
+
 #[test]
 fn counters_count() {
     let server = Server::new().work(|job| job.answer("ok"));

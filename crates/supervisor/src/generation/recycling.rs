@@ -42,25 +42,35 @@ impl Generation {
         }
     }
 
-    /// Who is to be replaced. Of the idle ones the memory of one is looked at each time: that costs some 100 µs.
-    fn next_due(&self, ground: &Ground, laggards: &[i32]) -> Option<(usize, i32, &'static str)> {
+    /// Who is to be replaced. The memory of one is looked at each time: that costs some 100 µs.
+    fn next_due(
+        &mut self,
+        ground: &Ground,
+        laggards: &[i32],
+    ) -> Option<(usize, i32, &'static str)> {
+        let limits = self.settings.recycle;
+        let suspects = &mut self.recycle_suspects;
         let places = self.workers.places().iter().filter(|place| place.process().is_some());
         let count = places.clone().count().max(1);
         let measured = self.recycle_looks % count;
         places.enumerate().find_map(|(at, place)| {
             let (pid, life, since) = place.process()?;
             let report = ground.supervision.report(place.cell())?;
-            let is_measured = at == measured
-                && self.settings.recycle.memory_max > 0
-                && report.state == WorkerState::Idle;
-            let seen = Seen {
+            let has_come = matches!(report.state, WorkerState::Idle | WorkerState::Busy);
+            let is_measured = at == measured && limits.memory_max > 0 && has_come;
+            let mut seen = Seen {
                 life: life.get(),
                 requests: report.requests,
                 age: since.elapsed(),
                 own_bytes: if is_measured { own_bytes(pid) } else { None },
             };
+            let is_confirmed =
+                is_measured && suspects.confirm(place.cell(), &seen, limits.memory_max);
+            if report.state == WorkerState::Busy && !is_confirmed {
+                seen.own_bytes = None;
+            }
             let holds = laggards.contains(&pid).then_some(HOLDS_REPLACED);
-            let why = self.settings.recycle.due(&seen).or(holds)?;
+            let why = limits.due(&seen).or(holds)?;
             Some((place.cell(), pid, why))
         })
     }

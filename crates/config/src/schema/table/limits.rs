@@ -113,9 +113,10 @@ pub(super) const SETTINGS: &[Setting] = &[
             field: |settings| &mut settings.limits.memory_max,
         },
         default: Preset::Text("0"),
-        doc: "Memory of an idle worker's own after which it is replaced",
+        doc: "Memory of a worker's own after which it is replaced",
         long: "What it shares with others does not count: libraries, opcache, the booted application as far as it has not \
-               changed it. One worker is looked at each second. 0: never.",
+               changed it; nor what a request needs: of a worker that is never seen idle, it counts when it is too large in three requests, \
+               at three looks in a row. One worker is looked at each second. 0: never.",
         ..PLAIN
     },
     Setting {
