@@ -2,7 +2,7 @@
 //! Nothing, whoever has started the server, and whether files are confined or not.
 
 use super::{folder, text};
-use samovar_testkit::{Server, Start, binary, is_root};
+use samovar_testkit::{Server, Start, binary, eventually, is_root};
 use std::os::unix::fs::chown;
 
 /// Debian's user for web servers.
@@ -94,11 +94,13 @@ fn started(by: &str, confined: bool) -> Start {
     }
 }
 
+/// The status tells of a worker a moment after it was forked.
 fn worker_of(server: &Server, pool: &str) -> i64 {
-    let status = server.status();
-    let mut workers = status["workers"].as_array().expect("workers").iter();
-    let found = workers.find(|worker| worker["pool"] == pool);
-    found.and_then(|worker| worker["pid"].as_i64()).expect("a worker of that pool")
+    eventually(&format!("a worker of {pool}"), || {
+        let status = server.status();
+        let mut workers = status["workers"].as_array().expect("workers").iter();
+        workers.find(|worker| worker["pool"] == pool)?["pid"].as_i64()
+    })
 }
 
 fn parent(pid: i64) -> i64 {
