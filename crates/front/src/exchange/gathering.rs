@@ -11,8 +11,8 @@ const BRISK_BATCH: u32 = 64;
 const BRISK_TURNS: u32 = 4;
 /// How often the front looks for more before it wakes a worker.
 const LOOKS_MAX: u32 = 4;
-/// Requests in flight that make it worth a look: fewer clients have nothing more to send.
-const IN_FLIGHT_MIN: usize = 8;
+/// Requests in flight that make it worth a look: with fewer the worker would wait longer than that saves.
+const IN_FLIGHT_MIN: usize = 24;
 
 /// What was submitted since workers were woken last.
 #[derive(Debug, Default)]
@@ -103,12 +103,12 @@ mod tests {
     #[test]
     fn the_front_looks_as_long_as_more_comes() {
         let mut gathering = submitted(1, true).0;
-        assert_eq!(gathering.rest(20, || true), Rest::Look);
+        assert_eq!(gathering.rest(30, || true), Rest::Look);
         gathering.submit(true);
-        assert_eq!(gathering.rest(20, || true), Rest::Look);
-        assert_eq!(gathering.rest(20, || true), Rest::Wake, "nothing has come");
+        assert_eq!(gathering.rest(30, || true), Rest::Look);
+        assert_eq!(gathering.rest(30, || true), Rest::Wake, "nothing has come");
         gathering.woken();
-        assert_eq!(gathering.rest(20, || true), Rest::Nothing);
+        assert_eq!(gathering.rest(30, || true), Rest::Nothing);
     }
 
     #[test]
