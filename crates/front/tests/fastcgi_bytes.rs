@@ -1,6 +1,10 @@
 //! What the fuzz targets ask of FastCGI's records, asked of streams that are nearly right: in every run, without a
 //! compiler of its own.
 
+#[path = "bytes/changed.rs"]
+mod changed;
+
+use changed::changed;
 use proptest::prelude::*;
 use samovar_front::{fastcgi_answer_bytes_in, fastcgi_requests_in};
 
@@ -48,17 +52,7 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
         .concat()
     });
     let pieces = prop::collection::vec(prop_oneof![record(), request], 0..12);
-    let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
-    (pieces, changes).prop_map(|(pieces, changes)| {
-        let mut bytes = pieces.concat();
-        for (at, byte) in changes {
-            if !bytes.is_empty() {
-                let at = at.index(bytes.len());
-                bytes[at] = byte;
-            }
-        }
-        bytes
-    })
+    changed(pieces.prop_map(|pieces| pieces.concat()), 3)
 }
 
 proptest! {

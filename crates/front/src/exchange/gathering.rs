@@ -48,7 +48,8 @@ impl Gathering {
 
     /// The runtime has had its turn, and has not come to rest. True: workers are to be woken now.
     pub(super) fn turn(&mut self, is_brisk: impl Fn() -> bool) -> bool {
-        self.turns += 1;
+        // Those in which there was nothing to wake anybody for do not count.
+        self.turns += u32::from(!self.is_empty());
         !self.is_empty() && (self.turns >= BRISK_TURNS || !is_brisk())
     }
 
@@ -92,7 +93,9 @@ mod tests {
 
     #[test]
     fn a_runtime_without_rest_wakes_workers_all_the_same() {
-        let mut gathering = submitted(1, true).0;
+        let mut gathering = Gathering::default();
+        assert!((0..100).all(|_| !gathering.turn(|| true)), "for nothing");
+        gathering.submit(true);
         let turns = (1..100).find(|_| gathering.turn(|| true));
         assert_eq!(turns, Some(BRISK_TURNS));
         gathering.woken();
