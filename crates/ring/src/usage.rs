@@ -194,3 +194,23 @@ impl UsageDetailsCell {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_pushed_aside_was_busy_for_its_own_time_alone() {
+        let details = |switches_voluntary, switches_involuntary| UsageDetails {
+            switches_voluntary,
+            switches_involuntary,
+            ..UsageDetails::default()
+        };
+        for (details, expected) in
+            [(details(0, 3), 20), (details(1, 3), 900), (details(0, 0), 900), (details(2, 0), 900)]
+        {
+            let usage = Usage { run_ns: 900, cpu_ns: 20, details, ..Usage::default() };
+            assert_eq!(usage.busy_ns(), expected, "{details:?}");
+        }
+    }
+}

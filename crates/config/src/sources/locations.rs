@@ -174,13 +174,22 @@ fn size(item: &Item) -> Result<u64, Option<&'static str>> {
 }
 
 fn variables(item: &Item) -> Result<Vec<(String, String)>, Option<&'static str>> {
+    pairs(item, VARIABLES_MAX, notation::variable)
+}
+
+/// Names and texts, each pair of which `check` lets pass.
+fn pairs(
+    item: &Item,
+    max: usize,
+    check: impl Fn(&str, &str) -> Result<(), Wrong>,
+) -> Result<Vec<(String, String)>, Option<&'static str>> {
     let table = item.as_table_like().ok_or(None)?;
-    if table.len() > VARIABLES_MAX {
+    if table.len() > max {
         return Err(Some("there are too many of them"));
     }
     let pairs = table.iter().map(|(name, item)| {
         let value = text(item)?;
-        notation::variable(name, value)?;
+        check(name, value)?;
         Ok((name.to_owned(), value.to_owned()))
     });
     pairs.collect()
@@ -257,16 +266,11 @@ fn index(item: &Item) -> Result<Vec<String>, Option<&'static str>> {
 }
 
 fn headers(item: &Item) -> Result<Vec<(String, String)>, Option<&'static str>> {
-    let table = item.as_table_like().ok_or(None)?;
-    if table.len() > HEADERS_MAX {
-        return Err(Some("there are too many of them"));
+    let mut headers = pairs(item, HEADERS_MAX, notation::header)?;
+    for (name, _) in &mut headers {
+        name.make_ascii_lowercase();
     }
-    let pairs = table.iter().map(|(name, item)| {
-        let value = text(item)?;
-        notation::header(name, value)?;
-        Ok((name.to_ascii_lowercase(), value.to_owned()))
-    });
-    pairs.collect()
+    Ok(headers)
 }
 
 fn error_pages(base: &Path, item: &Item) -> Result<Vec<ErrorPage>, Option<&'static str>> {
