@@ -27,7 +27,10 @@ fn what_does_not_hold_is_told_with_its_line() {
     for (page, error) in [
         ("\n\n```console\n$ echo a\nb\n```\n", "line 4: `echo a`\nexpected:\nb\ngot:\na\n"),
         ("```console\n$ false\n```\n", "line 2: `false` failed"),
-        ("```console\n$ samovar status\n```\n", "line 2: `samovar status` failed"),
+        (
+            "```console\n$ samovar status --control no.sock\n```\n",
+            "line 2: `samovar status --control no.sock` failed",
+        ),
         ("```php a.php\na\n```\n```php in a.php\nb\n```\n", "line 4: `a.php` has no such lines"),
         ("```php no/a.php\n```\n", "there is no folder `/home/no`"),
         ("```console\n$ sudo apt-get install no-such-package\n```\n", "is not installed"),

@@ -49,11 +49,23 @@ fn is_harmless(id: &[u8]) -> bool {
 
 fn hex(number: u64) -> [u8; 16] {
     let mut digits = [0; 16];
-    for (at, digit) in digits.iter_mut().enumerate() {
-        *digit = b"0123456789abcdef"[(number >> (60 - 4 * at)) as usize & 15];
+    for (two, byte) in digits.chunks_exact_mut(2).zip(number.to_be_bytes()) {
+        two.copy_from_slice(&OF_BYTES[usize::from(byte)]);
     }
     digits
 }
+
+/// Two hex digits for each byte.
+const OF_BYTES: [[u8; 2]; 256] = {
+    let digits = b"0123456789abcdef";
+    let mut of_bytes = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        of_bytes[byte] = [digits[byte >> 4], digits[byte & 15]];
+        byte += 1;
+    }
+    of_bytes
+};
 
 #[cfg(test)]
 mod tests {

@@ -18,6 +18,32 @@ use std::os::unix::ffi::OsStrExt;
 /// Of `$_SERVER`: name and value.
 type Variable<'a> = (&'static [u8], Cow<'a, [u8]>);
 
+/// The headers that are fields of their own for PHP, by their first value: found in one pass, where to look each up would hash it.
+#[derive(Default)]
+struct Fields<'a> {
+    content_type: Option<&'a HeaderValue>,
+    content_length: Option<&'a HeaderValue>,
+    authorization: Option<&'a HeaderValue>,
+    cookie: Option<&'a HeaderValue>,
+}
+
+impl<'a> Fields<'a> {
+    fn of(headers: &'a HeaderMap) -> Fields<'a> {
+        let mut fields = Fields::default();
+        for (name, value) in headers {
+            let field = match *name {
+                header::CONTENT_TYPE => &mut fields.content_type,
+                header::CONTENT_LENGTH => &mut fields.content_length,
+                header::AUTHORIZATION => &mut fields.authorization,
+                header::COOKIE => &mut fields.cookie,
+                _ => continue,
+            };
+            field.get_or_insert(value);
+        }
+        fields
+    }
+}
+
 impl ScriptRequest<'_> {
     /// Encodes the head into `out`. `body_bytes`: the body's length, if it is known. `is_whole`: it runs as a whole script.
     pub(super) fn encode(
@@ -33,14 +59,13 @@ impl ScriptRequest<'_> {
         }
         let ends = context.ends;
         let headers = &parts.headers;
-        let cookie = joined(headers, &header::COOKIE);
-        let content_type = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-        let authorization = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+        let fields = Fields::of(headers);
+        let cookie = fields.cookie.and_then(|_| joined(headers, &header::COOKIE));
         let claimed = self.context.claims.address.map(|address| address.to_string());
         let remote_port =
             if claimed.is_some() { 0 } else { ends.peer.map_or(0, |peer| peer.port()) };
         let is_https = self.context.claims.is_https.unwrap_or(ends.is_tls);
-        let declared = || headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
+        let declared = || fields.content_length?.to_str().ok()?.parse().ok();
         let target = Target::of(parts);
         let head = RequestHead {
             method: parts.method.as_str().as_bytes(),
@@ -57,9 +82,9 @@ impl ScriptRequest<'_> {
             server_addr: ends.local_text.as_bytes(),
             remote_addr: claimed.as_deref().unwrap_or(&ends.peer_text).as_bytes(),
             request_id: context.id.as_bytes(),
-            content_type,
+            content_type: fields.content_type.map(HeaderValue::as_bytes),
             cookie: cookie.as_deref(),
-            authorization,
+            authorization: fields.authorization.map(HeaderValue::as_bytes),
             content_length: body_bytes.or_else(declared),
             server_port: self.server_port(is_https),
             remote_port,
@@ -192,6 +217,20 @@ mod tests {
         ] {
             assert_eq!(is_passed(name.as_bytes()), passes, "{name}");
         }
+    }
+
+    #[test]
+    fn fields_are_the_first_of_their_name() {
+        let mut headers = HeaderMap::new();
+        for value in ["a", "b"] {
+            headers.append(header::CONTENT_TYPE, HeaderValue::from_static(value));
+            headers.append(header::ACCEPT, HeaderValue::from_static(value));
+        }
+        headers.insert(header::COOKIE, HeaderValue::from_static("c=1"));
+        let fields = Fields::of(&headers);
+        assert_eq!(fields.content_type, headers.get(header::CONTENT_TYPE));
+        assert_eq!(fields.cookie, headers.get(header::COOKIE));
+        assert_eq!((fields.content_length, fields.authorization), (None, None));
     }
 
     #[test]

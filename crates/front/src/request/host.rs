@@ -11,30 +11,59 @@ pub(super) fn is_host(host: &[u8]) -> bool {
         let is_address = str::from_utf8(literal).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok());
         return is_address && rest.strip_prefix(b":").map_or(rest.is_empty(), is_port);
     }
-    match memchr::memchr(b':', host) {
+    match host.iter().position(|byte| *byte == b':') {
         Some(at) => at > 0 && is_name(&host[..at]) && is_port(&host[at + 1..]),
         None => is_name(host),
     }
 }
 
 fn is_port(port: &[u8]) -> bool {
-    let digits = port.iter().all(u8::is_ascii_digit);
-    let number = str::from_utf8(port).ok().and_then(|text| text.parse::<u16>().ok());
-    digits && (port.is_empty() || number.is_some())
+    let number = port.iter().try_fold(0u16, |number, byte| {
+        let digit = byte.is_ascii_digit().then(|| u16::from(byte - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    });
+    number.is_some()
 }
 
 /// RFC 3986's `reg-name`, which an IPv4 address is too.
 fn is_name(name: &[u8]) -> bool {
-    if name.is_empty() {
-        return true;
-    }
     let labels = name.strip_suffix(b".").unwrap_or(name);
-    let is_byte = |b: &u8| b.is_ascii_alphanumeric() || b"-_~!$&'()*+,;=%".contains(b);
-    let are_escapes = memchr::memchr_iter(b'%', labels).all(|at| {
-        labels[at + 1..].iter().take_while(|b| b.is_ascii_hexdigit()).take(2).count() == 2
-    });
-    are_escapes && labels.split(|b| *b == b'.').all(|l| !l.is_empty() && l.iter().all(is_byte))
+    if labels.is_empty() {
+        return name.is_empty();
+    }
+    let mut before = b'.';
+    for (at, byte) in labels.iter().enumerate() {
+        let is_right = match byte {
+            b'.' => before != b'.',
+            b'%' => {
+                labels.get(at + 1..at + 3).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit))
+            }
+            byte => IS_OF_NAME[usize::from(*byte)],
+        };
+        if !is_right {
+            return false;
+        }
+        before = *byte;
+    }
+    before != b'.'
 }
+
+/// RFC 3986's `unreserved` and `sub-delims`, without the dot.
+const IS_OF_NAME: [bool; 256] = {
+    let mut is_of_name = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        is_of_name[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let others = b"-_~!$&'()*+,;=";
+    let mut at = 0;
+    while at < others.len() {
+        is_of_name[others[at] as usize] = true;
+        at += 1;
+    }
+    is_of_name
+};
 
 #[cfg(test)]
 mod tests {
@@ -55,6 +84,12 @@ mod tests {
             ("a_b", true),
             ("xn--bcher-kva.example", true),
             ("a%20b", true),
+            ("a:00080", true),
+            ("a:65535", true),
+            ("a%20.b", true),
+            ("%2", false),
+            ("a.%20", true),
+            ("a%.b", false),
             ("", true),
             (":80", false),
             ("..", false),
