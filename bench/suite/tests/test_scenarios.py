@@ -5,7 +5,7 @@ import pathlib
 import tempfile
 import unittest
 
-from scenarios import bootstrap, deploy, engine, growth, preload, psr7, recycle, rollback
+from scenarios import bootstrap, deploy, engine, growth, instructions, preload, psr7, recycle, rollback
 from suite import deploys, scenario
 
 
@@ -144,6 +144,14 @@ class Tables(unittest.TestCase):
         row = cells(table, "none")
         self.assertEqual((row[2], row[7:]), ("0", ["–"] * 4))
         self.assertIn("does not start", cells(table, "broken")[1])
+
+    def test_a_function_s_instructions_are_those_of_all_files_compiled_into_it(self):
+        said = ("Ir\n"
+                "1,200 ( 60.0%)  /src/a.rs:front::encode [/bin/x]\n"
+                "  300 ( 15.0%)  /rust/vec.rs:front::encode\n"
+                "  500 ( 25.0%)  ./malloc/malloc.c:_int_free [/lib/libc.so.6]\n"
+                "2,000 (100.0%)  PROGRAM TOTALS\n")
+        self.assertEqual(dict(instructions.functions(said)), {"front::encode": 1500, "_int_free": 500})
 
     def test_an_interrupted_run_says_so(self):
         for made in (bootstrap, deploy, preload, psr7, growth, recycle):
