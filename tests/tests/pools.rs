@@ -1,5 +1,7 @@
 //! `[[pool]]`: several applications in one server, each with workers, a queue and limits of its own.
 
+#[path = "pools/hanging.rs"]
+mod hanging;
 #[path = "pools/life.rs"]
 mod life;
 #[path = "pools/limits.rs"]

@@ -269,11 +269,14 @@ fn one_that_does_not_end_is_killed_when_the_drain_is_over() {
     site.link("two");
     server.reload().expect("a reload");
     server.wait_for_log("workers of an older generation are killed");
+    server.wait_for_log("this request is cut off");
+    assert!(server.log().contains("request=\"POST /\" request_id=\""), "{}", server.log());
     let took = begun.elapsed();
     assert!(took > Duration::from_secs(1), "{took:?}");
     assert_eq!(slow.read(false).status, 502);
     assert!(server.get("/").text().starts_with("two "));
     eventually("the last one leaves", || (states(&server).len() == 2).then_some(()));
+    assert_eq!(server.status()["kills_reasons"]["late"], 1);
     server.stop();
 }
 

@@ -35,7 +35,7 @@ pub struct Front {
     listeners: Vec<Bound>,
     tls: Option<Arc<Tls>>,
     intake: Option<Intake>,
-    threads: (DiskThreads, Packing, Threads),
+    threads: (Packing, Threads),
     /// The default one first.
     pools: Vec<PoolEnd>,
 }
@@ -47,6 +47,7 @@ struct PoolEnd {
     setup: ValidSettings,
     link: Link,
     control: Arc<Control>,
+    disk: DiskThreads,
 }
 
 impl std::fmt::Debug for Front {
@@ -73,9 +74,10 @@ impl Front {
         let kept = listeners.iter().map(Bound::keep).collect::<io::Result<Vec<_>>>()?;
         let control = Arc::new(Control::new(&log, kept, ring.fronts()));
         let handle = FrontHandle(Arc::clone(&control));
-        let threads = (DiskThreads::start()?, Packing::start()?, Names::start()?);
+        let threads = (Packing::start()?, Names::start()?);
         let name = DEFAULT_POOL.to_owned();
-        let pools = vec![PoolEnd { name, ring, setup, link: link.into(), control }];
+        let disk = DiskThreads::start()?;
+        let pools = vec![PoolEnd { name, ring, setup, link: link.into(), control, disk }];
         Ok((Front { listeners, tls, intake, threads, pools }, handle))
     }
 
@@ -97,7 +99,8 @@ impl Front {
         let control = Arc::new(first.control.of_pool());
         let handle = FrontHandle(Arc::clone(&control));
         let (name, link) = (name.to_owned(), link.into());
-        self.pools.push(PoolEnd { name, ring, setup, link, control });
+        let disk = DiskThreads::start()?;
+        self.pools.push(PoolEnd { name, ring, setup, link, control, disk });
         Ok(handle)
     }
 
@@ -119,8 +122,8 @@ impl Front {
         }
         let mut parts = Vec::with_capacity(count);
         for intake in intakes {
-            let (disk, packing, names) = &threads;
-            let threads = (disk.beside(), packing.clone(), names.clone());
+            let (packing, names) = &threads;
+            let threads = (packing.clone(), names.clone());
             let (pools, tls, alarm) = (Vec::new(), tls.clone(), alarm.clone());
             parts.push(Part { pools, tls, intake, threads, alarm });
         }
@@ -201,7 +204,7 @@ fn raise_if_broken(alarm: &Alarm, run: impl FnOnce() -> io::Result<()>) -> io::R
 impl PoolEnd {
     /// A part for each thread.
     fn share_out(self) -> impl Iterator<Item = PoolPart> {
-        let PoolEnd { name, ring, setup, link, control } = self;
+        let PoolEnd { name, ring, setup, link, control, disk } = self;
         let controls: Vec<_> = control.of_threads().collect();
         let counters = controls.iter().map(|control| Arc::clone(&control.counters)).collect();
         let common = Arc::new(Common::of(counters, Arc::clone(&control.upstreams)));
@@ -214,6 +217,7 @@ impl PoolEnd {
             link: link.clone(),
             control,
             common: (Arc::clone(&common), requests, connections),
+            disk: disk.beside(),
         })
     }
 }

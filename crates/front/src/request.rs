@@ -30,9 +30,10 @@ use crate::client::request_body::RequestBody;
 use crate::client::screen::Note;
 use crate::log::trace::{Policy, Trace};
 use crate::log::{Client, RequestLogEntry};
-use crate::route::site::{Route, Script, Why};
+use crate::route::site::{Route, Routed, Script, Why};
 use crate::route::target::{AsItCame, Target};
 use crate::runtime::mishap;
+use crate::runtime::shed::Shed;
 use crate::setup::Setup;
 use context::{RequestContext, ScriptRequest};
 use forwarded::Claims;
@@ -124,9 +125,10 @@ async fn tell(
         trace: client.trace.as_ref(),
         traceparent: traceparent.as_ref(),
     };
+    let mut routed = None;
     let answered = match note.doubt {
         Some(doubt) => Err(Failure::BadRequest(doubt)),
-        None => answer(&context, &mut parts, body, &mut entry).await,
+        None => answer(&context, &mut parts, body, &mut entry, &mut routed).await,
     };
     let mut response = match answered {
         Ok(response) => {
@@ -137,7 +139,7 @@ async fn tell(
         }
         Err(failure) => {
             entry.failed(failure.end());
-            refuse(&context, &parts, failure)
+            refuse(&context, &parts, failure, routed).await
         }
     };
     if ends.is_tls
@@ -184,10 +186,12 @@ async fn answer(
     parts: &mut Parts,
     body: RequestBody,
     entry: &mut RequestLogEntry,
+    found: &mut Option<Rc<Routed>>,
 ) -> Result<Response<AnswerBody>, Failure> {
     match context.told {
         None => check::check(parts, &context.setup.settings.limits)?,
         Some(told) if told.is_too_large => return Err(Failure::HeadTooLarge),
+        Some(told) if told.is_unfound => return Err(Failure::Busy(Shed::Files, 1)),
         Some(told) => {
             if let Some(page) = pool::page(context, told) {
                 return page;
@@ -214,7 +218,8 @@ async fn answer(
     // What stands in front of us by FastCGI packs by itself.
     let is_direct = context.told.is_none();
     let wish = compress::Wish::of(&setup.settings.compression, parts).filter(|_| is_direct);
-    let routed = context.route(parts, path);
+    let routed = context.route(parts, path).await?;
+    let routed = found.insert(routed);
     if routed.effects.as_ref().is_some_and(|effects| !effects.is_logged()) {
         entry.keep_out_of_log();
     }
@@ -225,7 +230,8 @@ async fn answer(
             let asked = files::Asked { method: &parts.method, headers: &parts.headers };
             let compression = Some(&setup.settings.compression).filter(|_| may_compress);
             let kind = routed.effects.as_ref().and_then(|effects| effects.content_type());
-            files::respond(&shared.disk, file, kind, asked, compression)
+            let far = Some(&shared.disk).filter(|_| routed.is_far);
+            files::respond((&shared.disk, far), file, kind, asked, compression).await
         }
         Route::Redirect(path) => own::redirect(path, query, StatusCode::MOVED_PERMANENTLY),
         Route::Moved(to, status) => moved(to, query, *status),
@@ -278,15 +284,25 @@ fn missing(context: &RequestContext<'_>, path: &[u8], failure: Failure) -> Failu
     failure
 }
 
-fn refuse(context: &RequestContext<'_>, parts: &Parts, failure: Failure) -> Response<AnswerBody> {
+/// `routed`: what was found to answer it, if it came so far.
+async fn refuse(
+    context: &RequestContext<'_>,
+    parts: &Parts,
+    failure: Failure,
+    routed: Option<Rc<Routed>>,
+) -> Response<AnswerBody> {
     if failure.closes_connection() {
         context.connection.linger();
     }
     failure.count(&context.shared().counters);
     let advice = welcome::advice(context, parts, failure);
     let mut response = error_page::response(&failure, parts, context.id, advice);
-    let routed = context.route(parts, Target::of(parts).path);
-    if let Some(effects) = &routed.effects {
+    let routed = match routed {
+        None if failure == Failure::Busy(Shed::Files, 1) => None,
+        None => Box::pin(context.route(parts, Target::of(parts).path)).await.ok(),
+        routed => routed,
+    };
+    if let Some(effects) = routed.as_ref().and_then(|routed| routed.effects.as_ref()) {
         let status = response.status();
         if let Some(page) = effects.page(status) {
             response = own::with_page(response, page.bytes.clone(), page.kind.clone());
@@ -329,7 +345,7 @@ async fn run(
         return if folders.is_empty() {
             Ok(response)
         } else {
-            sendfile::instead(context.shared(), folders, parts, is_told, response)
+            sendfile::instead(context.shared(), folders, parts, is_told, response).await
         };
     }
     let request = ScriptRequest { context: *context, parts, script };
@@ -346,7 +362,7 @@ async fn run(
     let headers = HeaderMap::new();
     let response = worker::respond(connection, setup, headers, answer, exchange, is_head, entry)?;
     let response = promised(context, response);
-    sendfile::instead(context.shared(), folders, parts, is_told, response)
+    sendfile::instead(context.shared(), folders, parts, is_told, response).await
 }
 
 /// With the cookie of whoever's next request is to be traced.

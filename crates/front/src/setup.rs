@@ -14,6 +14,7 @@ use samovar_config::{LogTarget, Pool, Settings};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The script that answers what no file answers, where none is named: below the root.
 const INDEX: &str = "index.php";
@@ -61,21 +62,23 @@ pub enum StartError {
 #[derive(Clone, Debug)]
 pub struct ValidSettings {
     pub(crate) settings: Settings,
-    site: Site,
+    site: Arc<Site>,
+    files: Arc<DiskFiles>,
     pools: Pools,
 }
 
 impl ValidSettings {
     /// Looks whether a front could serve by these settings.
     pub fn new(settings: Settings) -> Result<ValidSettings, StartError> {
-        let site = site_of(&settings)?;
+        let site = Arc::new(site_of(&settings)?);
+        let files = Arc::new(files_of(&site, &settings));
         let pools = Pools::new(&settings, &site.controller);
-        Ok(ValidSettings { settings, site, pools })
+        Ok(ValidSettings { settings, site, files, pools })
     }
 
     pub(crate) fn into_setup(self) -> Setup {
-        let ValidSettings { settings, site, pools } = self;
-        let routes = RouteCache::new(files_of(&site, &settings));
+        let ValidSettings { settings, site, files, pools } = self;
+        let routes = RouteCache::new(Arc::clone(&site), files);
         let body_bytes_max = body_bytes_max(&settings);
         Setup { settings, site, routes, pools, body_bytes_max }
     }
@@ -88,8 +91,7 @@ impl ValidSettings {
 
     /// What would be answered, and by which rules, for people.
     pub fn explain(&self, host: &str, path: &str) -> Explained {
-        let files = files_of(&self.site, &self.settings);
-        Explained::new(&self.site, &files, host, path)
+        Explained::new(&self.site, &*self.files, host, path)
     }
 }
 
@@ -97,7 +99,7 @@ impl ValidSettings {
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) settings: Settings,
-    pub(crate) site: Site,
+    pub(crate) site: Arc<Site>,
     pub(crate) routes: RouteCache,
     /// Whose requests are not this pool's; empty in all but the default one's.
     pub(crate) pools: Pools,
@@ -113,9 +115,10 @@ fn body_bytes_max(settings: &Settings) -> u64 {
 impl Setup {
     /// The same, but for whose requests are not this pool's.
     pub(crate) fn with_pools(&self, pools: Vec<Pool>) -> Setup {
-        let (settings, site) = (Settings { pools, ..self.settings.clone() }, self.site.clone());
+        let (settings, site) =
+            (Settings { pools, ..self.settings.clone() }, Arc::clone(&self.site));
         let pools = Pools::new(&settings, &site.controller);
-        let routes = RouteCache::new(files_of(&site, &settings));
+        let routes = RouteCache::new(Arc::clone(&site), Arc::clone(self.routes.files()));
         Setup { routes, settings, site, pools, body_bytes_max: self.body_bytes_max }
     }
 }

@@ -7,6 +7,7 @@ use crate::exchange::shares::Shares;
 use crate::log::Recorder;
 use crate::log::request_id::RequestIds;
 use crate::log::trace::Traces;
+use crate::route::known::KnownFiles;
 use crate::runtime::clock::Clock;
 use crate::runtime::counters::Counters;
 use crate::runtime::disk::DiskThreads;
@@ -20,7 +21,10 @@ use common::Common;
 use jiff::Timestamp;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -44,6 +48,8 @@ pub(crate) struct Shared {
     pub(crate) common: Arc<Common>,
     pub(crate) recorder: Rc<Recorder>,
     pub(crate) disk: Rc<DiskThreads>,
+    /// What web servers name.
+    pub(crate) known: KnownFiles,
     pub(crate) packing: Rc<Packing>,
     /// Connections to those who run scripts of some locations.
     pub(crate) upstreams: Upstreams,
@@ -90,6 +96,7 @@ impl Shared {
             common,
             recorder: Rc::new(recorder),
             disk,
+            known: KnownFiles::default(),
             packing,
             ids: RequestIds::new(),
             traces: Traces::default(),
@@ -156,6 +163,13 @@ impl Shared {
             Some(script) => setup.pools.pick_told(host, path, script),
         };
         at.checked_sub(1).and_then(|at| self.others().get(at)).unwrap_or(self)
+    }
+
+    /// The threads that look for the script of this file name: those of the pool whose root it lies below. `self` is the default pool.
+    pub(crate) fn disk_of(&self, filename: &[u8]) -> &DiskThreads {
+        let file = Path::new(OsStr::from_bytes(filename));
+        let is_its = |pool: &&Rc<Shared>| file.starts_with(&pool.setup.borrow().site.root);
+        self.others().iter().find(is_its).map_or(&self.disk, |pool| &pool.disk)
     }
 
     /// Looks at the rings now and then, where the runtime never comes to rest.

@@ -7,6 +7,8 @@
 //! What a line of the server's own log looks like is said in one place (`line`), for all who write some; what a daemon
 //! for logs is told of it, in another (`record`).
 //!
+//! Whoever may have the same to say again and again asks a [`Throttle`] first.
+//!
 //! The writing thread may wait for ever: for the reader of a pipe, for a disk. So nobody joins it: who wants the
 //! lines written before the end says for how long it waits ([`Log::flush`]). Why not `O_NONBLOCK`: the file behind
 //! standard error is shared with the shell and its other children.
@@ -20,6 +22,7 @@ mod queue;
 mod record;
 mod signals;
 mod target;
+mod throttle;
 mod writer;
 
 pub use intake::{Intake, Speaker, Voice};
@@ -27,4 +30,5 @@ pub use line::{Detail, Format, Line, Process};
 pub use queue::Trouble;
 pub use signals::survive_file_limits;
 pub use target::{Daemon, Notation, Target};
+pub use throttle::Throttle;
 pub use writer::{Log, Notice};

@@ -202,6 +202,7 @@ impl FrontEnd {
         cell.response.0.report_bytes.store(0, Ordering::Relaxed);
         cell.response.0.death.store(Death::UNKNOWN.code(), Ordering::Relaxed);
         cell.request.0.wanted_ms.store(0, Ordering::Relaxed);
+        cell.request.0.outlives.store(0, Ordering::Relaxed);
         cell.request.0.overrun.store(0, Ordering::Relaxed);
         Some(Filling(slot))
     }
@@ -220,13 +221,9 @@ impl FrontEnd {
         self.cell(filling.0).request.0.extended_ms_max.store(ms_max, Ordering::Relaxed);
     }
 
-    /// Queues the slot; workers are woken by the next [`Self::ring_workers`]. Err: the queue is full.
-    pub fn submit(&mut self, filling: Filling, lane: Lane) -> Result<SlotIndex, Filling> {
-        self.submit_late(filling, lane, Duration::ZERO)
-    }
-
-    /// As [`Self::submit`], of a request that has `waited` before it had a slot: its worker is told since when it waits.
-    pub fn submit_late(
+    /// Queues the slot of a request that has `waited` before it had one: its worker is told since when it waits. Workers are
+    /// woken by the next [`Self::ring_workers`]. Err: the queue is full.
+    pub fn submit(
         &mut self,
         filling: Filling,
         lane: Lane,
@@ -259,6 +256,12 @@ impl FrontEnd {
     /// may stands in the settings.
     pub fn wanted_ms(&self, slot: SlotIndex) -> u32 {
         self.cell(slot).request.0.wanted_ms.load(Ordering::Relaxed)
+    }
+
+    /// Whether the script in `slot` says that it goes on without its client. Its word: the time that it has then stands in the
+    /// settings.
+    pub fn outlives_client(&self, slot: SlotIndex) -> bool {
+        self.cell(slot).request.0.outlives.load(Ordering::Relaxed) != 0
     }
 
     /// Says that the time of the request in `slot` is over. Its worker sees that when it looks: a signal has it look.
@@ -510,7 +513,7 @@ mod tests {
         let mut front = FrontEnd::new(ring.clone());
         let mut worker = WorkerEnd::new(ring.clone(), 0, Incarnation::new(1).expect("a life"));
         let filling = front.fill().expect("a free slot");
-        let slot = front.submit(filling, Lane::App).expect("room in the queue");
+        let slot = front.submit(filling, Lane::App, Duration::ZERO).expect("room in the queue");
         let Take::Request(taken, _) = worker.take(&[Lane::App], || true) else { panic!("none") };
         assert_eq!(taken, slot);
         finish(&mut worker, slot, &ring);

@@ -16,7 +16,7 @@ use std::ops::Range;
 /// First eight bytes of the file.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"SAMOVAR\0");
 /// Version of the layout and of the protocol.
-pub const VERSION: u32 = 17;
+pub const VERSION: u32 = 18;
 
 #[cfg(not(loom))]
 mod limits {
@@ -262,6 +262,8 @@ pub(crate) struct RequestMeta {
     /// For how long the script wants to run, from its take on, ms; 0: it has not asked. The worker's word, here because the
     /// answer's line is full.
     pub(crate) wanted_ms: AtomicU32,
+    /// Whether the script goes on when its client has gone; 0: it does not. The worker's word, too.
+    pub(crate) outlives: AtomicU32,
 }
 
 /// What the worker says of an answer beside its bytes.
@@ -380,6 +382,7 @@ impl Control {
                     overrun: zero32(),
                     extended_ms_max: zero32(),
                     wanted_ms: zero32(),
+                    outlives: zero32(),
                 }),
                 body: CacheLine(Stream::new()),
                 response: CacheLine(ResponseMeta {

@@ -123,6 +123,9 @@ codes! {
 /// The code of a worker that is busy with its return to the image: nothing of the application runs there.
 pub(crate) const RETURNS: u32 = 4;
 
+// A cell has one code, and each reads as one thing.
+const _: () = assert!(WorkerState::from_code(RETURNS).is_none());
+
 /// What a worker's cell says, checked for range.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerReport {

@@ -455,6 +455,11 @@ impl WorkerEnd {
         granted_ms
     }
 
+    /// Says whether the script goes on when its client has gone.
+    pub fn outlive_client(&self, slot: SlotIndex, outlives: bool) {
+        self.slot(slot).request.0.outlives.store(u32::from(outlives), Ordering::Relaxed);
+    }
+
     /// Gives the slot back to the front with what the request cost. An open answer becomes complete.
     pub fn finish(&mut self, slot: SlotIndex, usage: &Usage) {
         let cell = self.slot(slot);

@@ -2,6 +2,7 @@
 //! comes next.
 
 mod coming;
+mod late;
 mod recycling;
 mod scaling;
 #[cfg(test)]
@@ -12,7 +13,7 @@ pub(crate) use coming::{Coming, Step};
 
 use crate::consoles::Consoles;
 use crate::end::{Failed, describe};
-use crate::news::{News, NewsQueue};
+use crate::news::{KillWhy, Kills, Lines, News, NewsQueue};
 use crate::os;
 use crate::recycle::Suspects;
 use crate::scale::Scale;
@@ -57,6 +58,8 @@ pub(crate) struct Ground {
     pub(crate) refork_reasons: BTreeMap<&'static str, u64>,
     /// What the owner is told next.
     pub(crate) news: RefCell<NewsQueue>,
+    pub(crate) kills: Kills,
+    pub(crate) lines: Lines,
 }
 
 impl Ground {
@@ -200,23 +203,6 @@ impl Generation {
             }
         }
         Ok(())
-    }
-
-    /// Says who is killed because it has not left in time.
-    fn tell_of_late(&self, ground: &Ground) {
-        let busy = self.processes().count();
-        if busy == 0 {
-            return;
-        }
-        let why = if ground.is_stopping {
-            let seconds = LEAVE_LIMIT.as_secs();
-            warn!(busy, seconds, "workers are killed: they have not left when the server stops");
-            format!("{busy}: they have not left when the server stopped")
-        } else {
-            warn!(busy, "workers of an older generation are killed: timeouts.drain is over");
-            format!("{busy} of an older generation: timeouts.drain is over")
-        };
-        ground.tell(News::Killed(why));
     }
 
     /// `elsewhere`: whether another generation still has a console worker of that name and number.
@@ -391,8 +377,11 @@ impl Generation {
         }
         let is_told_to =
             self.desired_of(index) == DesiredState::Retire && (status == 0 || self.is_given_up);
-        if !ground.is_stopping && !is_told_to {
-            warn!(pid, "worker {}", describe(status));
+        if !ground.is_stopping
+            && !is_told_to
+            && let Some(suppressed) = ground.lines.died.pass()
+        {
+            warn!(pid, suppressed, "worker {}", describe(status));
         }
         let was_killed = ground.news.borrow_mut().was_killed(pid);
         if !ground.is_stopping && !is_told_to && !was_killed {
@@ -410,7 +399,9 @@ impl Generation {
             // Its successors boot ahead.
             self.tell(Event::Resident);
         }
-        info!(pid, reason, "a worker makes room for a fresh one");
+        if let Some(suppressed) = ground.lines.left.pass() {
+            info!(pid, reason, suppressed, "a worker makes room for a fresh one");
+        }
         *ground.refork_reasons.entry(reason).or_default() += 1;
         ground.tell(News::Left(reason));
         self.tell(Event::WorkerLeft { pid, served: report.is_some_and(|r| r.requests > 0) });
@@ -435,8 +426,10 @@ impl Generation {
             }
             Action::Repair { index, incarnation, death } => {
                 let orphans = ground.supervision.repair(index, incarnation, death);
-                if orphans > 0 {
-                    info!(index, orphans, "requests lost their worker");
+                if orphans > 0
+                    && let Some(suppressed) = ground.lines.orphans.pass()
+                {
+                    info!(index, orphans, suppressed, "requests lost their worker");
                 }
             }
             Action::Kill { pid } => ground.kill(pid),
@@ -501,7 +494,13 @@ impl Generation {
             ground.supervision.report(*cell).map(|report| (*pid, report))
         };
         for pid in self.watch.look(workers.iter().filter_map(report)) {
-            warn!(pid, "a worker without a request gives no sign of life, and is killed");
+            if let Some(suppressed) = ground.lines.quiet.pass() {
+                warn!(
+                    pid,
+                    suppressed, "a worker without a request gives no sign of life, and is killed"
+                );
+            }
+            ground.kills.count(KillWhy::Watchdog, 1);
             ground.tell(News::Killed("it had no request and gave no sign of life".to_owned()));
             ground.kill(pid);
         }
@@ -514,6 +513,7 @@ impl Generation {
             }
             Some(Verdict::Kill) => {
                 warn!(pid = template.pid, "the template gives no sign of life, and is killed");
+                ground.kills.count(KillWhy::Watchdog, 1);
                 ground.tell(News::Killed("the template gave no sign of life".to_owned()));
                 ground.kill(template.pid);
             }

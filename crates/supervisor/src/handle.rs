@@ -167,6 +167,8 @@ pub struct Report {
     pub recycled: u64,
     /// Of the reforks, how many for which reason.
     pub refork_reasons: BTreeMap<&'static str, u64>,
+    /// Processes that the server has killed, by reason.
+    pub kills: BTreeMap<&'static str, u64>,
     /// The console workers of all generations.
     pub consoles: Vec<ConsoleLine>,
     /// How many workers there are, and why, where their number follows the load.
@@ -194,6 +196,7 @@ pub(crate) struct Snapshot {
     pub(crate) reforks: u64,
     pub(crate) recycled: u64,
     pub(crate) refork_reasons: BTreeMap<&'static str, u64>,
+    pub(crate) kills: BTreeMap<&'static str, u64>,
     pub(crate) processes: Vec<Process>,
     /// Processes in which an application boots, and of which generation it is.
     pub(crate) booting: Vec<(i32, u64)>,
@@ -285,6 +288,7 @@ impl Handle {
             reforks: snapshot.reforks,
             recycled: snapshot.recycled,
             refork_reasons: snapshot.refork_reasons.clone(),
+            kills: snapshot.kills.clone(),
             consoles: snapshot.consoles.iter().map(ConsoleSnapshot::line).collect(),
             scale: snapshot.scale.clone(),
             grown: snapshot.grown,

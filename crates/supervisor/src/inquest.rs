@@ -11,21 +11,21 @@ mod readers;
 use crate::os;
 use place::Places;
 use readers::{NoAnswer, Readers, Reading};
+use samovar_log::Throttle;
 use samovar_ring::Overrun;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tracing::{info, warn};
 
 /// Workers that may be waiting to be looked at; beyond, they are told without a look.
 const CASES_MAX: usize = 64;
 /// How long a worker's signal waits for the look at it.
 const LOOK_LIMIT: Duration = Duration::from_secs(1);
-/// Lines in [`PERIOD`]; beyond, they are counted.
-const LINES_MAX: u32 = 10;
-const PERIOD: Duration = Duration::from_secs(10);
+/// Lines at a time; beyond, they are counted.
+const LINES_MAX: u16 = 10;
 
 /// A request that has to end.
 #[derive(Debug)]
@@ -75,10 +75,10 @@ impl Case {
 }
 
 fn hold(cases: &Receiver<Case>) {
-    let (mut lines, mut readers) = (Lines::default(), Readers::new(reading, LOOK_LIMIT));
+    let (lines, mut readers) = (Throttle::of(LINES_MAX), Readers::new(reading, LOOK_LIMIT));
     while let Ok(case) = cases.recv() {
         let _named = samovar_log::pool::enter(&case.pool);
-        let said = lines.pass(Instant::now()).map(|suppressed| {
+        let said = lines.pass().map(|suppressed| {
             let gone = || ("its script has ended meanwhile".to_owned(), String::new());
             let look = |worker| readers.ask(worker).unwrap_or_else(unseen);
             (case.worker.clone().map_or_else(gone, look), suppressed)
@@ -133,41 +133,4 @@ fn say(case: &Case, scene: &str, place: &str, suppressed: u64) {
                 "the server stops, and waits for timeouts.drain; a queue is the place for work that takes longer",
         }
     );
-}
-
-/// Keeps a flood from the log.
-#[derive(Debug, Default)]
-struct Lines {
-    since: Option<Instant>,
-    said: u32,
-    suppressed: u64,
-}
-
-impl Lines {
-    /// `Some(n)`: say it, and that `n` were not said.
-    fn pass(&mut self, now: Instant) -> Option<u64> {
-        if self.since.is_none_or(|since| now - since >= PERIOD) {
-            (self.since, self.said) = (Some(now), 0);
-        }
-        if self.said == LINES_MAX {
-            self.suppressed += 1;
-            return None;
-        }
-        self.said += 1;
-        Some(std::mem::take(&mut self.suppressed))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_flood_is_a_few_lines_and_a_number() {
-        let (mut lines, begin) = (Lines::default(), Instant::now());
-        let said = (0..100).filter(|_| lines.pass(begin).is_some()).count();
-        assert_eq!(said, LINES_MAX as usize);
-        assert_eq!(lines.pass(begin + PERIOD), Some(90));
-        assert_eq!(lines.pass(begin + PERIOD), Some(0));
-    }
 }

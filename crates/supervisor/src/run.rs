@@ -13,7 +13,7 @@ use crate::end::Failed;
 use crate::generation::{Coming, Generation, Ground, LEAVE_LIMIT, Readiness};
 use crate::handle::{Command, Handle, Process, Reload};
 use crate::inquest::{Case, Inquest};
-use crate::news::News;
+use crate::news::{KillWhy, Kills, Lines, News};
 use crate::os::{self, Signals};
 use crate::settings::Settings;
 use crate::workers::{Event, Lives, WorkerPlace};
@@ -212,6 +212,8 @@ impl Supervisor {
             is_stopping: false,
             refork_reasons: BTreeMap::new(),
             news: RefCell::default(),
+            kills: Kills::default(),
+            lines: Lines::default(),
         };
         let (serve, intake) = (DesiredState::Serve, &ground.intake);
         let generation = Generation::new(1, settings.clone(), 0, serve, lives, intake);
@@ -386,7 +388,11 @@ impl Supervisor {
                 Command::Kill { incarnation, reason, run } => {
                     // It may have come to its end by itself, and run something else.
                     if run.is_none_or(|run| self.ground.supervision.is_running(run)) {
-                        warn!(incarnation, reason, "a worker is killed");
+                        if let Some(suppressed) = self.ground.lines.killed.pass() {
+                            warn!(incarnation, reason, suppressed, "a worker is killed");
+                        }
+                        let why = run.map_or(KillWhy::Garbage, |_| KillWhy::Overrun);
+                        self.ground.kills.count(why, 1);
                         self.ground.tell(News::Killed(reason.to_owned()));
                         self.tell_all(&Event::Kill { incarnation });
                     }
@@ -486,6 +492,7 @@ impl Supervisor {
         snapshot.reforks = counts.reforks;
         snapshot.recycled = counts.recycled;
         snapshot.refork_reasons.clone_from(&self.ground.refork_reasons);
+        snapshot.kills = self.ground.kills.by_reason();
         snapshot.is_ending = self.is_ending;
         let living = self.generations.iter().flat_map(|generation| generation.consoles.living());
         snapshot.living_consoles = living.collect();

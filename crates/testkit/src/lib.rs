@@ -2,7 +2,7 @@
 //! nginx + php-fpm (`Oracle`), raw HTTP, and waiting on conditions instead of sleeping. Above that: visitors
 //! with cookies (`visitor`), the comparison of their walks (`walk`, `masks`), databases of a test's own. Below it:
 //! collectors that misbehave (`collector`), an authority that issues certificates (`Authority`), messages as others read them (`protoc`),
-//! surroundings that are too small (`confine`), listeners that take no connection (`deaf`), readers that stop (`tap`), processes (`family`).
+//! surroundings that are too small (`confine`), listeners that take no connection (`deaf`), file systems that hang (`mute`), readers that stop (`tap`), processes (`family`).
 //!
 //! A helper panics where a test would fail anyway: the panic's text is the test's message.
 #![allow(clippy::missing_panics_doc, clippy::expect_used)]
@@ -26,6 +26,7 @@ pub mod masks;
 mod memcached;
 mod mongo;
 mod multipart;
+mod mute;
 mod oracle;
 pub mod order;
 pub mod php;
@@ -55,6 +56,7 @@ pub use mariadb::MariaDb;
 pub use memcached::Memcached;
 pub use mongo::Mongo;
 pub use multipart::{BOUNDARY, Multipart};
+pub use mute::MuteMount;
 pub use oracle::{Nginx, Oracle, nginx_version};
 pub use postgres::Postgres;
 pub use pprof::go_tool_pprof;

@@ -33,6 +33,9 @@ pub struct Status {
     pub front: FrontStatus,
     /// Workers replaced after a death.
     pub worker_restarts_total: u64,
+    /// Workers and templates that the server has killed, by reason.
+    #[serde(default)]
+    pub kills_reasons: BTreeMap<String, u64>,
     /// Workers that had done enough, and were replaced.
     #[serde(default)]
     pub workers_recycled_total: u64,
@@ -239,6 +242,9 @@ pub struct FrontStatus {
     pub rejected_reasons: BTreeMap<String, u64>,
     /// Connections that were turned away.
     pub connections_refused_total: u64,
+    /// Idle connections that were closed to make room for new ones.
+    #[serde(default)]
+    pub connections_reclaimed_total: u64,
     /// Requests run again because a worker died.
     pub retries_total: u64,
     /// Requests whose call graph was to be taken down, and that went to the workers that do so.

@@ -97,6 +97,8 @@ int samovar_is_cancelled(void);
 const char *samovar_overrun(void);
 /* The script asks for that much more time from now on; how much of it it gets, ms. */
 uint64_t samovar_extend(uint64_t more_ms);
+/* Whether the script goes on when its client has gone; nothing, where none runs. */
+void samovar_outlive_client(bool outlives);
 /* The request is over; its memory in the slot is the front's again. */
 void samovar_finish(size_t peak_bytes);
 /* What the request has cost so far, and how many this worker has finished before it. */

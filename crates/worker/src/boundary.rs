@@ -455,6 +455,15 @@ extern "C" fn samovar_extend(more_ms: u64) -> u64 {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn samovar_outlive_client(outlives: bool) {
+    with(|x| {
+        if let Some(slot) = x.slot {
+            x.ring.outlive_client(slot, outlives);
+        }
+    });
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn samovar_finish(peak_bytes: usize) {
     with(|x| x.finish(peak_bytes as u64));
 }

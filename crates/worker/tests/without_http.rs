@@ -186,7 +186,7 @@ impl Bench {
         encode(&head, [(&b"host"[..], &b"example.org"[..])], &mut encoded).unwrap();
         let filling = self.front.fill().unwrap();
         self.front.put_request(&filling, &encoded);
-        let slot = self.front.submit(filling, Lane::App).unwrap();
+        let slot = self.front.submit(filling, Lane::App, Duration::ZERO).unwrap();
         self.front.end_body(slot, End::Complete);
         self.front.ring_workers();
         let start = Instant::now();

@@ -98,6 +98,16 @@ function stream(): void
     file_put_contents($_GET['file'] . '.on', (string) connection_aborted());
 }
 
+/** Says nothing until the file is there, whether anybody waits or not; leaves behind that it came to its end. */
+function outlive(): void
+{
+    if (isset($_GET['ignore'])) {
+        ignore_user_abort((bool) $_GET['ignore']);
+    }
+    waitForFile($_GET['file']);
+    file_put_contents($_GET['file'] . '.done', '');
+}
+
 function events(): void
 {
     header('Content-Type: text/event-stream');
@@ -185,6 +195,9 @@ switch ($path) {
         break;
     case '/stream':
         stream();
+        break;
+    case '/outlive':
+        outlive();
         break;
     case '/events':
         events();

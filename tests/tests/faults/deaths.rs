@@ -125,6 +125,30 @@ fn a_page_that_crashes_takes_no_workers_from_others() {
 }
 
 #[test]
+fn a_flood_of_crashes_is_a_few_lines_of_the_log() {
+    let server = app().workers(2).start();
+    let said = |what: &str| server.log().matches(what).count() as u64;
+    eventually("most are left out", || {
+        assert_eq!(server.get("/signal?signal=11").status, 502);
+        let deaths = server.status()["worker_restarts_total"].as_u64()?;
+        let lines =
+            said(": worker was killed by signal 11").max(said("requests lost their worker"));
+        (lines > 0 && deaths > lines + 20).then_some(())
+    });
+    // How many these were comes with the next line.
+    eventually("they are counted", || {
+        assert_eq!(server.get("/signal?signal=11").status, 502);
+        let log = server.log();
+        let mut lines =
+            log.lines().filter(|line| line.contains(": worker was killed by signal 11"));
+        lines
+            .any(|line| line.contains("suppressed=") && !line.contains("suppressed=0"))
+            .then_some(())
+    });
+    server.stop();
+}
+
+#[test]
 fn a_death_after_the_first_bytes_cuts_the_answer() {
     let server = app().workers(1).start();
     let file = file_of(&server, "go");

@@ -32,6 +32,7 @@ fn workers_that_were_stopped_while_idle_are_passed_over_and_replaced() {
     let now = wait_for_idle(&server, 4);
     assert!(now.contains(&workers[3]), "the one that ran was left alone: {now:?}");
     assert_eq!(server.status()["worker_restarts_total"], 3);
+    assert_eq!(server.status()["kills_reasons"]["watchdog"], 3);
     server.wait_for_log("gives no sign of life");
     server.stop();
 }
@@ -206,6 +207,43 @@ fn a_request_without_client_has_an_end_even_if_answers_have_none() {
     assert!(is_hello(&server.get("/hello")), "{}", server.log());
     wait_for_ends(&[worker]);
     assert_eq!(server.status()["after_timeouts_total"], 1);
+    server.stop();
+}
+
+/// As under php-fpm: `timeouts.answer` is over for the one of two that does not go on without its client.
+#[test]
+fn who_ignores_that_its_client_has_gone_goes_on() {
+    for (ini, lasting, mortal) in [("0", "&ignore=1", ""), ("1", "", "&ignore=0")] {
+        let start = app().workers(2).define("ignore_user_abort", ini);
+        let server = start.args(["--answer-timeout", "2s"]).start();
+        let (file, never) = (file_of(&server, "go"), file_of(&server, "never"));
+        let mut client = server.client();
+        client.send(&Request::get(&format!("/outlive?file={}{lasting}", file.display())).bytes());
+        let survivor = wait_for_busy(&server);
+        drop(client);
+        let mut client = server.client();
+        client.send(&Request::get(&format!("/outlive?file={}{mortal}", never.display())).bytes());
+        eventually("both run", || (workers_in(&server, "busy").len() == 2).then_some(()));
+        drop(client);
+        server.wait_for_log("limit=\"timeouts.answer\"");
+        create(&file);
+        let done = file_of(&server, "go.done");
+        eventually("the end of the script", || done.exists().then_some(()));
+        eventually("it is idle", || workers_in(&server, "idle").contains(&survivor).then_some(()));
+        server.stop();
+    }
+}
+
+#[test]
+fn who_ignores_that_its_client_has_gone_has_an_end_all_the_same() {
+    let limits = ["--answer-timeout", "2s", "--request-timeout", "1s"];
+    let server = app().workers(1).args(limits).start();
+    let never = file_of(&server, "never");
+    let mut client = server.client();
+    client.send(&Request::get(&format!("/outlive?ignore=1&file={}", never.display())).bytes());
+    wait_for_busy(&server);
+    drop(client);
+    server.wait_for_log("limit=\"timeouts.request\"");
     server.stop();
 }
 

@@ -135,6 +135,7 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         reloading: all.iter().any(|(_, _, report)| report.is_reloading),
         front: front_status(&front),
         worker_restarts_total: sum(|report| report.restarts),
+        kills_reasons: kills(all.iter().map(|(_, _, report)| *report)),
         workers_recycled_total: sum(|report| report.recycled),
         workers_grown_total: sum(|report| report.grown),
         workers_shrunk_total: sum(|report| report.shrunk),
@@ -160,6 +161,15 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         certificates: certificates(sources),
         pools,
     }
+}
+
+/// Of all pools.
+fn kills<'a>(reports: impl Iterator<Item = &'a Report>) -> BTreeMap<String, u64> {
+    let mut all = BTreeMap::new();
+    for (reason, count) in reports.flat_map(|report| &report.kills) {
+        *all.entry((*reason).to_owned()).or_default() += count;
+    }
+    all
 }
 
 fn pool_status(
@@ -267,6 +277,7 @@ fn front_status(front: &CountersSnapshot) -> FrontStatus {
             .map(|shed| (shed.name().to_owned(), front.shed_totals[*shed as usize]))
             .collect(),
         connections_refused_total: front.connections_refused_total,
+        connections_reclaimed_total: front.connections_reclaimed_total,
         retries_total: front.retries_total,
         traced_total: front.traced_total,
         not_traced_total: front.not_traced_total,

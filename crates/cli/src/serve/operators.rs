@@ -197,9 +197,27 @@ const METRICS: &[Metric<Status, u64>] = &[
         "Connections of clients that had enough.",
         |s| s.front.connections_refused_total,
     ),
+    (
+        "samovar_connections_reclaimed",
+        Kind::Counter,
+        "Idle connections that were closed to make room for new ones.",
+        |s| s.front.connections_reclaimed_total,
+    ),
     ("samovar_requests_timed_out", Kind::Counter, "Requests without an answer in time.", |s| {
         s.front.timeouts_total
     }),
+    (
+        "samovar_after_timeouts",
+        Kind::Counter,
+        "Scripts that went on for too long without a client.",
+        |s| s.front.after_timeouts_total,
+    ),
+    (
+        "samovar_drain_timeouts",
+        Kind::Counter,
+        "Scripts that the server did not wait for when it stopped.",
+        |s| s.front.drain_timeouts_total,
+    ),
     ("samovar_answers_compressed", Kind::Counter, "Answers that went out compressed.", |s| {
         s.front.compressed_total
     }),
@@ -414,6 +432,11 @@ fn metrics(status: &Status, page: &mut Exposition) {
             "samovar_fastcgi_pass_troubles",
             "Requests that a location's php-fpm did not answer, or not to the end, by reason.",
             &front.fastcgi_pass_troubles,
+        ),
+        (
+            "samovar_kills",
+            "Workers and templates that were killed, by reason.",
+            &status.kills_reasons,
         ),
     ] {
         put_reasons(page, (name, help), [(vec![], reasons)]);

@@ -1,16 +1,14 @@
 //! The bytes of a file, or parts of it, read in bounded pieces: the next when the client has taken the last, so that a
 //! slow client costs no more memory than one piece.
 
-use crate::runtime::disk::{DiskThreads, Reading};
+use crate::runtime::disk::{DiskThreads, Held, Reading};
 use bytes::Bytes;
 use std::collections::VecDeque;
-use std::fs::File;
 use std::future::Future;
 use std::io;
 use std::ops::Range;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 /// Bytes read at a time.
@@ -27,7 +25,7 @@ pub(super) enum Segment {
 #[derive(Debug)]
 pub(crate) struct FileBody {
     disk: Rc<DiskThreads>,
-    file: Arc<File>,
+    file: Held,
     segments: VecDeque<Segment>,
     left: u64,
     reading: Option<Reading>,
@@ -36,13 +34,13 @@ pub(crate) struct FileBody {
 impl FileBody {
     pub(super) fn new(
         disk: &Rc<DiskThreads>,
-        file: File,
+        file: Held,
         segments: impl IntoIterator<Item = Segment>,
     ) -> FileBody {
         let is_there = |segment: &Segment| segment.bytes() > 0;
         let segments: VecDeque<_> = segments.into_iter().filter(is_there).collect();
         let left = segments.iter().map(Segment::bytes).sum();
-        FileBody { disk: Rc::clone(disk), file: Arc::new(file), segments, left, reading: None }
+        FileBody { disk: Rc::clone(disk), file, segments, left, reading: None }
     }
 
     /// Bytes that are still to come.

@@ -202,7 +202,7 @@ fn is_full(shared: &Shared, servers: &Servers) -> bool {
 
 /// Has the connection closed that has been idle for longest; waits until one has ended, but not for long.
 async fn make_room(shared: &Shared, servers: &Servers) {
-    let is_made = close_idle(&servers.connections, shared.clock.now_ms());
+    let is_made = close_idle(shared, &servers.connections);
     if let Some(mates) = servers.mates.as_ref().filter(|_| !is_made) {
         mates.make_room();
     }

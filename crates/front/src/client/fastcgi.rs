@@ -22,7 +22,6 @@ use hyper::body::Body;
 use out::Out;
 use pipe::{Pipe, pipe};
 use protocol::{Protocol, Step};
-use script::Known;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -56,18 +55,19 @@ where
 {
     state.idle_timeout.set(Some(state.shared.setup().settings.fastcgi.idle_timeout));
     let mut wire = Wire::new(stream, state);
-    let known = Known::default();
     while let Ok(params) = wire.next_request().await {
         let params_max = state.shared.setup().settings.fastcgi.params_max;
-        let now_ms = state.shared.clock.real_ms();
-        let read = params.map(|params| params::read(params, params_max, (&known, now_ms)));
-        let (told, headers) = match read {
+        let read = params.map(|params| params::read(params, params_max));
+        let (mut told, headers) = match read {
             Some(Ok(Some(found))) => found,
             Some(Err(_)) => return report(state, Hostile::Params),
             None | Some(Ok(None)) => {
                 (Told { is_too_large: true, ..Told::default() }, <_>::default())
             }
         };
+        if !told.is_too_large {
+            script::put_right(&mut told, &state.shared).await;
+        }
         state.shared.counters.fastcgi_requests.add(1);
         let (pipe, stdin) = pipe(told.body_bytes());
         let (request, note) = params::request(told, headers, stdin);
@@ -110,20 +110,19 @@ pub(super) fn report(state: &ConnectionState, hostile: Hostile) {
 /// Takes bytes in as a connection does, and says how many requests they were: for fuzzing.
 pub fn requests_in(bytes: &[u8], params_max: usize) -> usize {
     let (mut input, mut protocol) = (BytesMut::from(bytes), Protocol::new(64 * 1024, 1));
-    let (known, mut count) = (Known::default(), 0);
+    let mut count = 0;
     while let Ok(Some(record)) = record::take(&mut input) {
         match protocol.step(record) {
-            Ok(Step::Request(Some(params))) => {
-                match params::read(params, params_max, (&known, 0)) {
-                    Ok(Some((told, headers))) => {
-                        let (pipe, stdin) = pipe(told.body_bytes());
-                        drop((params::request(told, headers, stdin), pipe));
-                        count += 1;
-                    }
-                    Ok(None) => count += 1,
-                    Err(_) => break,
+            Ok(Step::Request(Some(params))) => match params::read(params, params_max) {
+                Ok(Some((mut told, headers))) => {
+                    script::put_right_blindly(&mut told);
+                    let (pipe, stdin) = pipe(told.body_bytes());
+                    drop((params::request(told, headers, stdin), pipe));
+                    count += 1;
                 }
-            }
+                Ok(None) => count += 1,
+                Err(_) => break,
+            },
             Ok(Step::BodyEnd | Step::Abort) => drop(protocol.finish()),
             Ok(_) => {}
             Err(_) => break,

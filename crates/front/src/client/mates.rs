@@ -121,7 +121,7 @@ pub(crate) async fn join<H, B>(
         let taken = match word {
             Word::Serve(newcomer, seat) => take(&shared, &connections, *newcomer, seat, handler),
             Word::MakeRoom => {
-                close_idle(&connections, shared.clock.now_ms());
+                close_idle(&shared, &connections);
                 Ok(())
             }
         };

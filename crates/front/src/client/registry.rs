@@ -166,12 +166,16 @@ impl Drop for Registered {
 }
 
 /// Has the connection closed that has been idle for longest; false: none has, for [`RECLAIM_IDLE_MS`].
-pub(super) fn close_idle(connections: &Connections, now_ms: u64) -> bool {
-    let idle = connections.idlest(RECLAIM_IDLE_MS, now_ms);
-    if let Some(idle) = &idle {
-        idle.finish();
+pub(super) fn close_idle(shared: &Shared, connections: &Connections) -> bool {
+    let Some(idle) = connections.idlest(RECLAIM_IDLE_MS, shared.clock.now_ms()) else {
+        return false;
+    };
+    idle.finish();
+    shared.counters.connections_reclaimed.add(1);
+    if let Some(suppressed) = shared.common.warnings.reclaimed.pass() {
+        tracing::info!(suppressed, "an idle connection is closed to make room for a new one");
     }
-    idle.is_some()
+    true
 }
 
 /// The client's place among all connections, where places are counted. Err: it has enough of them, and this one is closed.

@@ -51,7 +51,8 @@ impl Exchanges {
                 entry.wake();
             }
             Ok(Progress::Running | Progress::Answering) if entry.asked_since_ms == 0 => {
-                let course = entry.course(now_ms, self.front.wanted_ms(slot));
+                let said = (self.front.wanted_ms(slot), self.front.outlives_client(slot));
+                let course = entry.course(now_ms, said);
                 if let Some(overrun) = overrun(timeouts, entry.path_time, &course) {
                     self.ask_to_end(slot, overrun, events);
                 }

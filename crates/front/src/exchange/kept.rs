@@ -4,6 +4,7 @@
 //! anything. Pure but for [`write`]: whoever reads and writes tells what came of it.
 
 use crate::runtime::disk::{DiskJob, DiskThreads};
+use crate::runtime::hands::Place;
 use bytes::Bytes;
 use samovar_config::{Limits, Settings};
 use std::collections::VecDeque;
@@ -141,7 +142,7 @@ pub(crate) fn write(
 ) -> DiskJob<Written> {
     let spooled = kept.file.as_ref().map(|spooled| (Arc::clone(&spooled.file), spooled.written));
     let folder = settings.temp_dir.clone();
-    disk.run(move || {
+    disk.run(Place::Path(folder.clone()), move || {
         let opened = match spooled {
             Some(spooled) => Ok(spooled),
             None => tempfile::tempfile_in(folder).map(|file| (Arc::new(file), 0)),

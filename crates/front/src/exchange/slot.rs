@@ -73,7 +73,7 @@ impl SlotEntry {
     };
 
     /// How the worker's run stands at that time; notes what begins with this look.
-    pub(super) fn course(&mut self, now_ms: u64, wanted_ms: u32) -> Course {
+    pub(super) fn course(&mut self, now_ms: u64, (wanted_ms, outlives): (u32, bool)) -> Course {
         let now_ms = now_ms.max(1);
         let audience = match self.used {
             SlotUse::Background => Audience::Served,
@@ -100,6 +100,7 @@ impl SlotEntry {
             quiet_since_ms: self.quiet_since_ms,
             alone_since_ms: self.alone_since_ms,
             wanted_ms,
+            outlives,
         }
     }
 

@@ -22,8 +22,8 @@ use crate::runtime::bell;
 use crate::runtime::clock::Clock;
 use crate::runtime::link::{FrontEvent, KillReason, Link};
 use crate::runtime::shed::Shed;
-use crate::runtime::throttle::Throttle;
 use samovar_config::{Limits, Scheduling};
+use samovar_log::Throttle;
 use samovar_ring::{
     End, Filling, FrontEnd, Incarnation, Lane, Progress, SlotIndex, Supervision, WorkerReport,
     WorkerState,
@@ -259,7 +259,7 @@ impl Exchanges {
         let Order { lane, terms, extended, waited_ms, held } = order;
         let extended_ms = u32::try_from(extended.as_millis()).unwrap_or(u32::MAX);
         self.front.allow_extension(&filling, extended_ms);
-        let slot = match self.front.submit_late(filling, lane, Duration::from_millis(waited_ms)) {
+        let slot = match self.front.submit(filling, lane, Duration::from_millis(waited_ms)) {
             Ok(slot) => slot,
             Err(filling) => {
                 self.give_up(filling);

@@ -28,6 +28,8 @@ pub(super) struct Course {
     pub(super) alone_since_ms: u64,
     /// For how long the script wants to run: its own word.
     pub(super) wanted_ms: u32,
+    /// Whether the script goes on when its client has gone: its own word, too.
+    pub(super) outlives: bool,
 }
 
 /// Which of its times the run has used up. `path`: what holds for the request's path instead of the times of request and
@@ -55,6 +57,10 @@ pub(super) fn overrun(
     }
     if is_over(request, course.running_since_ms) {
         return Some(Overrun::Request);
+    }
+    if course.audience == Audience::Gone && course.outlives {
+        // It owes nobody a byte.
+        return None;
     }
     is_over(answer, course.quiet_since_ms).then_some(Overrun::Answer)
 }
@@ -100,6 +106,7 @@ mod tests {
             quiet_since_ms: ago(quiet),
             alone_since_ms: ago(alone),
             wanted_ms: (wanted * 1000) as u32,
+            outlives: false,
         };
         let found = overrun(&timeouts(limits), path.map(Duration::from_secs), &course);
         assert_eq!(found, expected, "{limits:?} {path:?} {course:?}");
@@ -119,6 +126,28 @@ mod tests {
         check([0, 0, 0, 0], None, Gone, [9000, 9000, 9000, 0], None);
         check(usual, None, Served, [299, 299, 299, 0], None);
         check(usual, None, Served, [310, 310, 300, 0], Some(After));
+    }
+
+    #[test]
+    fn who_outlives_its_client_owes_no_byte() {
+        let found = |audience, limits, [running, quiet, alone]: [u64; 3]| {
+            let (now_ms, ago) = (10_000_000, |seconds: u64| 10_000_000 - seconds * 1000);
+            let course = Course {
+                audience,
+                now_ms,
+                running_since_ms: ago(running),
+                quiet_since_ms: ago(quiet),
+                alone_since_ms: ago(alone),
+                wanted_ms: 0,
+                outlives: true,
+            };
+            overrun(&timeouts(limits), None, &course)
+        };
+        let usual = [60, 400, 300, 600];
+        assert_eq!(found(Client, usual, [60, 60, 0]), Some(Answer));
+        assert_eq!(found(Gone, usual, [399, 399, 299]), None);
+        assert_eq!(found(Gone, usual, [400, 400, 299]), Some(Request));
+        assert_eq!(found(Gone, usual, [301, 301, 300]), Some(After));
     }
 
     #[test]

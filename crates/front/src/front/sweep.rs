@@ -2,6 +2,7 @@
 
 use crate::client::registry::Connections;
 use crate::runtime::counters::Counters;
+use crate::runtime::hands::Place;
 use crate::runtime::link::{FrontEvent, KillReason};
 use crate::runtime::memory::Crowd;
 use crate::shared::Shared;
@@ -64,7 +65,7 @@ pub(super) async fn renew(shared: Rc<Shared>, tls: Arc<Tls>) {
         }
         tls.wait(CERTIFICATE_LOOK).await;
         let tls = Arc::clone(&tls);
-        match shared.disk.run(move || Ok(tls.refresh())).await {
+        match shared.disk.run(Place::Nowhere, move || Ok(tls.refresh())).await {
             Ok(Ok(true)) => tracing::info!("certificates have changed: new connections get them"),
             Ok(Ok(false)) | Err(_) => {}
             Ok(Err(error)) => {

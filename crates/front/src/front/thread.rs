@@ -46,7 +46,7 @@ pub(super) struct Part {
     pub(super) pools: Vec<PoolPart>,
     pub(super) tls: Option<Arc<Tls>>,
     pub(super) intake: Option<Intake>,
-    pub(super) threads: (DiskThreads, Packing, Threads),
+    pub(super) threads: (Packing, Threads),
     /// Where there are several threads.
     pub(super) alarm: Option<Arc<Alarm>>,
 }
@@ -60,10 +60,12 @@ pub(super) struct PoolPart {
     pub(super) control: Arc<Control>,
     /// In common with its parts in other threads; the places of clients' requests, and of their connections.
     pub(super) common: (Arc<Common>, Shares, Shares),
+    /// Those of the pool, in common with its parts in other threads.
+    pub(super) disk: DiskThreads,
 }
 
-/// The threads for files, for packing, and for names.
-type Helpers = (Rc<DiskThreads>, Rc<Packing>, Rc<Names>);
+/// The threads for packing, and for names.
+type Helpers = (Rc<Packing>, Rc<Names>);
 
 /// Where the connections of a thread come from.
 pub(super) enum Entrance {
@@ -153,8 +155,8 @@ impl Part {
         let mut pools = pools.into_iter();
         let Some(first) = pools.next() else { return Ok(()) };
         let control = Arc::clone(&first.control);
-        let (disk, packing, names) = threads;
-        let threads = (Rc::new(disk), Rc::new(packing), Rc::new(Names::new(names)));
+        let (packing, names) = threads;
+        let threads = (Rc::new(packing), Rc::new(Names::new(names)));
         let fronts = first.front.ring().fronts();
         let format = first.setup.settings.access_log_format;
         let counters = Arc::clone(&control.counters);
@@ -190,13 +192,14 @@ impl PoolPart {
         self,
         clock: &Rc<Clock>,
         recorder: Recorder,
-        (tls, threads): (Option<Arc<Tls>>, Helpers),
+        (tls, (packing, names)): (Option<Arc<Tls>>, Helpers),
     ) -> Shared {
         let mut exchanges = Exchanges::by(clock, self.front, self.link);
         exchanges.heed(&self.setup.settings.limits);
         let exchanges = Rc::new(RefCell::new(exchanges));
         let setup = (self.setup.into_setup(), tls);
         let counters = Arc::clone(&self.control.counters);
+        let threads = (Rc::new(self.disk), packing, names);
         Shared::new(setup, exchanges, recorder, threads, counters, self.common)
     }
 
@@ -204,7 +207,7 @@ impl PoolPart {
     fn beside(self, first: &Shared) -> Shared {
         let recorder = first.recorder.beside(Arc::clone(&self.control.counters));
         let names = first.upstreams.names();
-        let threads = (Rc::clone(&first.disk), Rc::clone(&first.packing), names);
+        let threads = (Rc::clone(&first.packing), names);
         let clock = Rc::clone(&first.clock);
         self.share(&clock, recorder, (first.tls.clone(), threads)).swept_with(first)
     }

@@ -6,11 +6,11 @@
 use super::line::{Client, LogLine};
 use crate::exchange::Later;
 use crate::runtime::counters::Counters;
-use crate::runtime::throttle::Throttle;
 use http::HeaderValue;
 use http::request::Parts;
 use samovar_config::{AccessLogFormat, LogTarget};
 use samovar_insight::{End, Intake};
+use samovar_log::Throttle;
 use samovar_log::{Daemon, Log, Notation, Notice, Target};
 use samovar_ring::Account;
 use std::cell::{Cell, OnceCell, RefCell};

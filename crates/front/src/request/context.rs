@@ -1,17 +1,20 @@
 //! What the stages of a request know of it.
 
 use super::forwarded::Claims;
+use crate::answer::error_page::Failure;
 use crate::answer::own::without_port;
 use crate::client::connection::ConnectionState;
 use crate::client::ends::Ends;
 use crate::client::fastcgi::told::Told;
 use crate::log::trace::{Trace, Traceparent};
 use crate::route::site::{Routed, Script};
+use crate::runtime::shed::Shed;
 use crate::setup::Setup;
 use crate::shared::Shared;
 use http::request::Parts;
 use http::{HeaderValue, header};
 use samovar_config::{Listener, Place};
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 
@@ -51,13 +54,14 @@ impl<'a> RequestContext<'a> {
     }
 
     /// What answers `path`, as it came.
-    pub(super) fn route(&self, parts: &'a Parts, path: &[u8]) -> Rc<Routed> {
+    pub(super) async fn route(&self, parts: &'a Parts, path: &[u8]) -> Result<Rc<Routed>, Failure> {
         if let Some(told) = self.told {
-            return self.route_told(told, parts);
+            return self.route_told(told, parts).await.map_err(unasked);
         }
-        let setup = self.setup;
-        let now_ms = self.shared().clock.real_ms();
-        setup.routes.route(&setup.site, || self.host(parts).as_bytes(), path, now_ms)
+        let Shared { clock, disk, .. } = &**self.shared();
+        let host = || self.host(parts).as_bytes();
+        let routed = self.setup.routes.route(disk, host, path, clock.real_ms()).await;
+        routed.map_err(unasked)
     }
 
     /// The name that the client used, without port: a trusted proxy's word, the target's host, or the `Host` header's.
@@ -68,6 +72,14 @@ impl<'a> RequestContext<'a> {
     /// Where the same pages are by HTTPS, if nothing else is said.
     pub(super) fn https_port(&self) -> u16 {
         https_port(&self.setup.settings.listen)
+    }
+}
+
+/// The disk did not say what is there.
+fn unasked(kind: ErrorKind) -> Failure {
+    match kind {
+        ErrorKind::TimedOut => Failure::Busy(Shed::Files, 1),
+        _ => Failure::Internal,
     }
 }
 

@@ -106,8 +106,9 @@ async fn ask(shared: &Rc<Shared>, setup: &Setup, target: &str, is_held: bool) ->
     let path = target.split_once('?').map_or(target, |(path, _)| path);
     let now_ms = samovar_ring::monotonic_ns() / 1_000_000;
     let host = || setup.settings.server_name.as_deref().unwrap_or(HOST).as_bytes();
-    let routed = setup.routes.route(&setup.site, host, path.as_bytes(), now_ms);
     let of_front = |status| Answered { status: Ok(status), is_app: false };
+    let routed = setup.routes.route(&shared.disk, host, path.as_bytes(), now_ms).await;
+    let Ok(routed) = routed else { return of_front(503) };
     match &routed.route {
         Route::Script(script) => {
             let lane = if is_held { script.lane.probe() } else { script.lane };

@@ -46,7 +46,7 @@ pub(super) async fn submit(
                 attempts += 1;
                 run.entry.retried();
                 shared.counters.retries.add(1);
-                log_retry(request, attempts);
+                log_death(request, Some(attempts));
             }
             Err(lost) => return Err(failure(request, lost)),
         }
@@ -210,7 +210,7 @@ fn failure(request: &ScriptRequest<'_>, lost: Lost) -> Failure {
         // The supervisor has the details, and logs them.
         Lost::Overrun(_) => Failure::Overrun,
         Lost::Orphaned(_) => {
-            log_death(request);
+            log_death(request, None);
             Failure::WorkerDied
         }
         // `exchange` has logged what was broken and had the worker killed.
@@ -222,25 +222,26 @@ fn failure(request: &ScriptRequest<'_>, lost: Lost) -> Failure {
     }
 }
 
-fn log_retry(request: &ScriptRequest<'_>, attempts: usize) {
-    if let Some(suppressed) = request.shared().common.warnings.retried.pass() {
-        let _named = samovar_log::pool::enter(request.shared().pool_name());
+/// Its worker has died; `attempts`: it is run again, for the how manieth time.
+fn log_death(request: &ScriptRequest<'_>, attempts: Option<usize>) {
+    let warnings = &request.shared().common.warnings;
+    let throttle = if attempts.is_some() { &warnings.retried } else { &warnings.died };
+    let Some(suppressed) = throttle.pass() else { return };
+    let _named = samovar_log::pool::enter(request.shared().pool_name());
+    let uri = Target::of(request.parts).whole.escape_ascii();
+    let request_id = request.context.id.to_str().unwrap_or_default();
+    if let Some(attempts) = attempts {
         tracing::info!(
-            uri = %Target::of(request.parts).whole.escape_ascii(),
-            request_id = request.context.id.to_str().unwrap_or_default(),
+            %uri,
+            request_id,
             attempts,
             suppressed,
             "a worker died while it ran this request, which is run again (hint: the worker's log says why)"
         );
-    }
-}
-
-fn log_death(request: &ScriptRequest<'_>) {
-    if let Some(suppressed) = request.shared().common.warnings.died.pass() {
-        let _named = samovar_log::pool::enter(request.shared().pool_name());
+    } else {
         tracing::warn!(
-            uri = %Target::of(request.parts).whole.escape_ascii(),
-            request_id = request.context.id.to_str().unwrap_or_default(),
+            %uri,
+            request_id,
             suppressed,
             "a worker died while it ran this request: 502 (hint: the worker's log says why)"
         );

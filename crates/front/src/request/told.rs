@@ -9,24 +9,30 @@ use crate::client::fastcgi::told::Told;
 use crate::log::trace::Traceparent;
 use crate::route::site::{Route, Routed, Why};
 use crate::route::target::Target;
+use crate::shared::Shared;
 use http::request::Parts;
 use http::{HeaderValue, header};
 use samovar_ring::request::{FLAG_FASTCGI, RequestHead, TooLarge, encode_with};
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
 
 impl<'a> RequestContext<'a> {
     /// What answers, by the script's file name: that script, or a refusal.
-    pub(super) fn route_told(&self, told: &Told, parts: &'a Parts) -> Rc<Routed> {
+    pub(super) async fn route_told(
+        &self,
+        told: &Told,
+        parts: &'a Parts,
+    ) -> Result<Rc<Routed>, ErrorKind> {
         let (setup, filename) = (self.setup, &told.script.filename);
-        let now_ms = self.shared().clock.real_ms();
+        let Shared { clock, disk, .. } = &**self.shared();
         let host = || self.host(parts).as_bytes();
-        let absent = |effects| Rc::new(Routed { route: Route::Absent, effects });
-        let found = setup.routes.route_script(&setup.site, host, filename, now_ms);
-        let Some((routed, name)) = found else { return absent(None) };
-        match &routed.route {
+        let absent = |effects| Rc::new(Routed::near(Route::Absent, effects));
+        let found = setup.routes.route_script(disk, host, filename, clock.real_ms()).await?;
+        let Some((routed, name)) = found else { return Ok(absent(None)) };
+        Ok(match &routed.route {
             Route::Script(script) => {
                 // The front controller stands in for nothing here: the web server says which script it wants.
                 let is_named = name.strip_prefix(&script.name[..]) == Some(&script.path_info[..]);
@@ -39,11 +45,11 @@ impl<'a> RequestContext<'a> {
             // As php-fpm's `security.limit_extensions`: a picture is no script.
             Route::Static(_) => {
                 let route = Route::Forbidden(Why::Outside);
-                Rc::new(Routed { route, effects: routed.effects.clone() })
+                Rc::new(Routed::near(route, routed.effects.clone()))
             }
             Route::Forbidden(_) | Route::Moved(..) | Route::Status(..) => routed,
             _ => absent(routed.effects.clone()),
-        }
+        })
     }
 }
 

@@ -11,6 +11,7 @@ use crate::client::connection::ConnectionState;
 use crate::client::request_body::{Broken, RequestBody};
 use crate::exchange::{BodyFailure, Feed};
 use crate::runtime::disk::{self, DiskThreads};
+use crate::runtime::hands::Place;
 use crate::runtime::shed::Shed;
 use crate::shared::Shared;
 use crate::upstream;
@@ -258,7 +259,8 @@ async fn write(
 ) -> Result<Spool, Failure> {
     let bytes = std::mem::take(memory);
     let directory = settings.temp_dir.clone();
-    let written = shared.disk.run(move || -> io::Result<(Spool, Vec<u8>)> {
+    let place = Place::Path(directory.clone());
+    let written = shared.disk.run(place, move || -> io::Result<(Spool, Vec<u8>)> {
         let spool = match spool {
             Some(spool) => spool,
             None => Spool { file: Arc::new(tempfile::tempfile_in(directory)?) },
@@ -280,6 +282,7 @@ fn disk_failure(shared: &Shared, temp_dir: &Path, error: &io::Error) -> Failure 
     shared.disk.report("a request body", temp_dir, error);
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Failure::DiskFull,
+        io::ErrorKind::TimedOut => Failure::Busy(Shed::Files, 1),
         _ if disk::is_out_of_descriptors(error) => Failure::Busy(Shed::Descriptors, 1),
         _ => Failure::Internal,
     }

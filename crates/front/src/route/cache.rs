@@ -1,80 +1,256 @@
 //! Routes decided a moment ago: in steady state a request costs no `stat`.
+//!
+//! What is not remembered a disk thread decides, once for all who wait for it: a file system that hangs holds up nobody who
+//! has no need of it. Whoever has waited for too long gets what was true before, if anything was.
 
 use super::files::DiskFiles;
 use super::path::{encoded, merge_slashes, normalise};
-use super::site::{Routed, Site};
+use super::site::{Route, Routed, Site};
+use crate::runtime::disk::{DiskThreads, may_hang};
+use crate::runtime::hands::Place;
 use foldhash::quality::RandomState;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::rc::Rc;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
 
 /// How long a route is believed: a new or deleted file is seen after it.
 const TTL_MS: u64 = 1_000;
-/// Routes kept; beyond, all are forgotten.
+/// Routes kept; beyond, all are forgotten. As many may be asked for at a time.
 const ENTRIES_MAX: usize = 4_096;
 /// Longer paths, with their hosts where these count, are not kept.
 const KEY_BYTES_MAX: usize = 256;
 
 /// When, in ms, and what.
 type Decided = (u64, Rc<Routed>);
+/// What comes of it; an error is the disk's: `TimedOut`, if it does not answer.
+type Answer = Result<Rc<Routed>, ErrorKind>;
 
 #[derive(Debug)]
 pub(crate) struct RouteCache {
-    files: DiskFiles,
-    entries: RefCell<HashMap<Box<[u8]>, Decided, RandomState>>,
+    site: Arc<Site>,
+    files: Arc<DiskFiles>,
+    memory: Rc<Memory>,
+}
+
+/// What was decided, and what the disk is being asked at this moment.
+#[derive(Debug, Default)]
+struct Memory {
+    decided: RefCell<HashMap<Box<[u8]>, Decided, RandomState>>,
+    asked: RefCell<HashMap<Box<[u8]>, Asked, RandomState>>,
+}
+
+/// What the disk is being asked.
+#[derive(Debug)]
+struct Asked {
+    since: Instant,
+    waiting: Vec<oneshot::Sender<Answer>>,
+}
+
+/// Whose answer is looked for.
+#[derive(Clone, Copy)]
+struct Question<'a> {
+    host: &'a [u8],
+    path: &'a [u8],
+    key: &'a [u8],
+    now_ms: u64,
 }
 
 impl RouteCache {
-    pub(crate) fn new(files: DiskFiles) -> RouteCache {
-        RouteCache { files, entries: RefCell::default() }
+    pub(crate) fn new(site: Arc<Site>, files: Arc<DiskFiles>) -> RouteCache {
+        RouteCache { site, files, memory: Rc::default() }
+    }
+
+    /// The files that it looks at.
+    pub(crate) fn files(&self) -> &Arc<DiskFiles> {
+        &self.files
     }
 
     /// The route of `path` as of at most [`TTL_MS`] ago. `host` is without port; nobody asks for it where no rule does.
-    pub(crate) fn route<'a>(
+    pub(crate) async fn route<'a>(
         &self,
-        site: &Site,
+        disk: &DiskThreads,
         host: impl FnOnce() -> &'a [u8],
         path: &[u8],
         now_ms: u64,
-    ) -> Rc<Routed> {
-        if !site.locations.has_hosts() {
-            return self.look_up(path, now_ms, || site.route(&self.files, b"", path));
+    ) -> Answer {
+        if !self.site.locations.has_hosts() {
+            return self.look_up(disk, Question { host: b"", path, key: path, now_ms }).await;
         }
         let host = host();
         // No path that is routed has a NUL in it, and no host has.
         let key = [host, b"\0", path].concat();
-        self.look_up(&key, now_ms, || site.route(&self.files, host, path))
+        self.look_up(disk, Question { host, path, key: &key, now_ms }).await
     }
 
     /// The route of the script with this file name, if it lies below the root, and the path of the site that it has.
-    pub(crate) fn route_script<'a>(
+    pub(crate) async fn route_script<'a>(
         &self,
-        site: &Site,
+        disk: &DiskThreads,
         host: impl FnOnce() -> &'a [u8],
         filename: &[u8],
         now_ms: u64,
-    ) -> Option<(Rc<Routed>, Vec<u8>)> {
+    ) -> Result<Option<(Rc<Routed>, Vec<u8>)>, ErrorKind> {
         // Apache begins it with two slashes.
         let filename = merge_slashes(filename);
-        let path = encoded(self.files.below_root(&filename)?);
-        let name = normalise(path.as_bytes()).ok()?;
-        Some((self.route(site, host, path.as_bytes(), now_ms), name))
+        let path = match self.files.below_known_root(&filename) {
+            Some(below) => encoded(below),
+            None => match self.below_root(disk, filename.into()).await? {
+                Some(path) => path,
+                None => return Ok(None),
+            },
+        };
+        let Ok(name) = normalise(path.as_bytes()) else { return Ok(None) };
+        Ok(Some((self.route(disk, host, path.as_bytes(), now_ms).await?, name)))
     }
 
-    fn look_up(&self, key: &[u8], now_ms: u64, decide: impl FnOnce() -> Routed) -> Rc<Routed> {
-        let mut entries = self.entries.borrow_mut();
-        if let Some((at, route)) = entries.get(key)
-            && now_ms.saturating_sub(*at) < TTL_MS
-        {
-            return Rc::clone(route);
+    /// Looks where the root leads to now.
+    async fn below_root(
+        &self,
+        disk: &DiskThreads,
+        filename: Vec<u8>,
+    ) -> Result<Option<String>, ErrorKind> {
+        let files = Arc::clone(&self.files);
+        let below = move || Ok(files.below_root(&filename).map(encoded));
+        let asking = Box::pin(disk.ask(self.site.root.clone(), below));
+        asking.await.map_err(|error| error.kind())
+    }
+
+    async fn look_up(&self, disk: &DiskThreads, question: Question<'_>) -> Answer {
+        match self.memory.recall(question.key, Some(question.now_ms)) {
+            Some(route) => Ok(route),
+            None => Box::pin(self.ask(disk, question)).await,
         }
-        let route = Rc::new(decide());
-        if key.len() <= KEY_BYTES_MAX {
-            if entries.len() >= ENTRIES_MAX {
-                entries.clear();
+    }
+
+    async fn ask(&self, disk: &DiskThreads, question: Question<'_>) -> Answer {
+        let answered = match self.wait_in(disk, question) {
+            Some((until, told)) => match timeout_at(until, told).await {
+                // Whoever was to tell it panicked.
+                Ok(answer) => answer.unwrap_or(Err(ErrorKind::Other)),
+                Err(_) => Err(ErrorKind::TimedOut),
+            },
+            None => Err(ErrorKind::TimedOut),
+        };
+        match answered {
+            Err(ErrorKind::TimedOut) => {
+                disk.report_hanging();
+                self.memory.recall(question.key, None).ok_or(ErrorKind::TimedOut)
             }
-            entries.insert(key.into(), (now_ms, Rc::clone(&route)));
+            answer => answer,
         }
-        route
+    }
+
+    /// Until when one waits for the answer, and where it will be; `None`: others have waited for too long already.
+    fn wait_in(
+        &self,
+        disk: &DiskThreads,
+        question: Question<'_>,
+    ) -> Option<(Instant, oneshot::Receiver<Answer>)> {
+        let (tell, told) = oneshot::channel();
+        let mut asked = self.memory.asked.borrow_mut();
+        if let Some(asked) = asked.get_mut(question.key) {
+            let until = asked.since + disk.patience();
+            if until <= Instant::now() {
+                return None;
+            }
+            asked.waiting.push(tell);
+            return Some((until, told));
+        }
+        if asked.len() >= ENTRIES_MAX {
+            return None;
+        }
+        let since = Instant::now();
+        asked.insert(question.key.into(), Asked { since, waiting: vec![tell] });
+        drop(asked);
+        self.begin(disk, question);
+        Some((since + disk.patience(), told))
+    }
+
+    /// Has a thread decide it, whoever waits for that.
+    fn begin(&self, disk: &DiskThreads, question: Question<'_>) {
+        let Question { host, path, key, now_ms } = question;
+        let (site, files) = (Arc::clone(&self.site), Arc::clone(&self.files));
+        let place = Place::Path(site.place_of(path));
+        let (host, path) = (host.to_vec(), path.to_vec());
+        let deciding = disk.run(place, move || Ok(decide(&site, &files, &host, &path)));
+        let (memory, key) = (Rc::clone(&self.memory), Box::<[u8]>::from(key));
+        tokio::task::spawn_local(async move {
+            let decided = deciding.await.map(Rc::new).map_err(|error| error.kind());
+            let asked = memory.asked.borrow_mut().remove(&key);
+            if let Ok(route) = &decided {
+                memory.note(key, now_ms, route);
+            }
+            // In the order in which they came.
+            for tell in asked.into_iter().flat_map(|asked| asked.waiting) {
+                let _ = tell.send(decided.clone());
+            }
+        });
+    }
+}
+
+/// On a thread that may wait for a disk.
+fn decide(site: &Site, files: &DiskFiles, host: &[u8], path: &[u8]) -> Routed {
+    let mut routed = site.route(files, host, path);
+    routed.is_far = matches!(&routed.route, Route::Static(file) if may_hang(file));
+    routed
+}
+
+impl Memory {
+    /// What was decided less than [`TTL_MS`] ago; without a time, whenever that was.
+    fn recall(&self, key: &[u8], now_ms: Option<u64>) -> Option<Rc<Routed>> {
+        let decided = self.decided.borrow();
+        let (at, route) = decided.get(key)?;
+        let is_fresh = now_ms.is_none_or(|now_ms| now_ms.saturating_sub(*at) < TTL_MS);
+        is_fresh.then(|| Rc::clone(route))
+    }
+
+    fn note(&self, key: Box<[u8]>, now_ms: u64, route: &Rc<Routed>) {
+        if key.len() <= KEY_BYTES_MAX {
+            let mut decided = self.decided.borrow_mut();
+            if decided.len() >= ENTRIES_MAX {
+                decided.clear();
+            }
+            decided.insert(key, (now_ms, Rc::clone(route)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::route::site::tests::site;
+    use tokio::runtime::{Builder, LocalOptions};
+
+    #[test]
+    fn what_hangs_is_refused_and_what_was_known_is_believed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("index.php"), "").expect("our own folder");
+        let site = Arc::new(Site { root: folder.path().to_owned(), ..site() });
+        let files = Arc::new(DiskFiles::new([folder.path().to_owned()], &[]));
+        let routes = RouteCache::new(site, files);
+        let runtime =
+            Builder::new_current_thread().enable_time().build_local(LocalOptions::default());
+        runtime.expect("a runtime").block_on(async {
+            let is_script =
+                |answer: Answer| matches!(answer.expect("a route").route, Route::Script(_));
+            let disk = DiskThreads::start().expect("threads");
+            assert!(is_script(routes.route(&disk, || b"", b"/a", 1_000).await));
+            let (hanging, held) = DiskThreads::hanging();
+            let ask = |path: &'static [u8]| routes.route(&hanging, || b"", path, 9_000);
+            let both = tokio::join!(ask(b"/b"), ask(b"/b"));
+            assert!(matches!(both, (Err(ErrorKind::TimedOut), Err(ErrorKind::TimedOut))));
+            let waiting = routes.memory.asked.borrow()[&b"/b"[..]].waiting.len();
+            assert_eq!(waiting, 2, "who asks for the same asks once");
+            assert!(is_script(ask(b"/a").await), "as before");
+            drop(held);
+            while !routes.memory.asked.borrow().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            assert!(is_script(ask(b"/b").await));
+        });
     }
 }

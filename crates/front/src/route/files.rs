@@ -1,10 +1,10 @@
 //! The file system as routing sees it.
 
-use crate::runtime::throttle::Throttle;
-use std::cell::RefCell;
+use samovar_log::Throttle;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a resolved document root is believed: a deploy that switches the symlink is seen after it.
@@ -66,7 +66,8 @@ pub(crate) struct DiskFiles {
 #[derive(Debug)]
 struct Folder {
     path: PathBuf,
-    resolved: RefCell<Option<(Instant, PathBuf)>>,
+    /// Nobody holds this while a disk is asked.
+    resolved: Mutex<Option<(Instant, PathBuf)>>,
 }
 
 impl Folder {
@@ -82,11 +83,23 @@ impl Folder {
 
     /// It was resolved less than `age` ago.
     fn resolve_unless(&self, age: Duration) -> Option<PathBuf> {
-        let mut resolved = self.resolved.borrow_mut();
-        if resolved.as_ref().is_none_or(|(at, _)| at.elapsed() >= age) {
-            *resolved = self.path.canonicalize().ok().map(|path| (Instant::now(), path));
+        if let Some(path) = self.known(age) {
+            return Some(path);
         }
-        resolved.as_ref().map(|(_, path)| path.clone())
+        let found = self.path.canonicalize().ok();
+        *self.resolved() = found.clone().map(|path| (Instant::now(), path));
+        found
+    }
+
+    /// Where it led to less than `age` ago, if somebody has looked.
+    fn known(&self, age: Duration) -> Option<PathBuf> {
+        let resolved = self.resolved();
+        let (at, path) = resolved.as_ref()?;
+        (at.elapsed() < age).then(|| path.clone())
+    }
+
+    fn resolved(&self) -> MutexGuard<'_, Option<(Instant, PathBuf)>> {
+        self.resolved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -96,7 +109,7 @@ impl DiskFiles {
         folders: impl IntoIterator<Item = PathBuf>,
         link_targets: &[PathBuf],
     ) -> DiskFiles {
-        let folders = folders.into_iter().map(|path| Folder { path, resolved: RefCell::default() });
+        let folders = folders.into_iter().map(|path| Folder { path, resolved: Mutex::default() });
         let link_targets = link_targets.iter().filter_map(|t| t.canonicalize().ok()).collect();
         DiskFiles { folders: folders.collect(), link_targets, outside: Throttle::default() }
     }
@@ -104,14 +117,15 @@ impl DiskFiles {
     /// The part of a file's absolute name that is below the root, by the root's own name or by where it leads.
     pub(super) fn below_root<'n>(&self, filename: &'n [u8]) -> Option<&'n [u8]> {
         let root = self.folders.first()?;
-        let below = |root: &Path| {
-            let root = root.as_os_str().as_bytes();
-            let below = filename.strip_prefix(root.strip_suffix(b"/").unwrap_or(root))?;
-            below.starts_with(b"/").then_some(below)
-        };
-        below(&root.path)
-            .or_else(|| below(&root.resolve()?))
-            .or_else(|| below(&root.resolve_now()?))
+        below(&root.path, filename)
+            .or_else(|| below(&root.resolve()?, filename))
+            .or_else(|| below(&root.resolve_now()?, filename))
+    }
+
+    /// The same by what is known of the root, without asking the disk.
+    pub(super) fn below_known_root<'n>(&self, filename: &'n [u8]) -> Option<&'n [u8]> {
+        let root = self.folders.first()?;
+        below(&root.path, filename).or_else(|| below(&root.known(ROOT_TTL)?, filename))
     }
 
     /// Where the canonical `path` lies: below its folder, or below a listed target that a symlink leads to.
@@ -139,6 +153,13 @@ impl DiskFiles {
             );
         }
     }
+}
+
+/// The part of a file's absolute name that is below `root`, with leading slash.
+fn below<'n>(root: &Path, filename: &'n [u8]) -> Option<&'n [u8]> {
+    let root = root.as_os_str().as_bytes();
+    let below = filename.strip_prefix(root.strip_suffix(b"/").unwrap_or(root))?;
+    below.starts_with(b"/").then_some(below)
 }
 
 /// The name of a file below nothing that is known.

@@ -18,7 +18,6 @@ use pattern::{Pattern, fold, hosts_fit};
 use samovar_config::{Fallback, Location, Redirect, Settings, Upstream};
 use std::io;
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::sync::Arc;
 
 pub(crate) use effects::Effects;
@@ -240,14 +239,14 @@ impl Locations {
     }
 
     /// What becomes of the answers for `path`; `None`: nothing.
-    pub(crate) fn effects(&self, host: &[u8], path: &[u8]) -> Option<Rc<Effects>> {
+    pub(crate) fn effects(&self, host: &[u8], path: &[u8]) -> Option<Arc<Effects>> {
         let fitting = self.tables.iter().filter(|table| table.fits(host, path));
         let mut effects = Effects::default();
         for table in fitting {
             effects.add(table.line, &table.headers, &table.pages);
             effects.switch(table.line, table.switches);
         }
-        (!effects.is_nothing()).then(|| Rc::new(effects))
+        (!effects.is_nothing()).then(|| Arc::new(effects))
     }
 
     /// The lines of the tables that fit, also of those that only refuse by their looser rules.

@@ -26,9 +26,9 @@ use super::private::Private;
 use super::terms::{Terms, TermsOfPaths};
 use samovar_config::Fallback;
 use samovar_ring::Lane;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// How many `.php/` places of a path are tried as the script's end.
@@ -41,7 +41,16 @@ const INDEX: [&str; 2] = ["index.php", "index.html"];
 #[derive(Clone, Debug)]
 pub(crate) struct Routed {
     pub(crate) route: Route,
-    pub(crate) effects: Option<Rc<Effects>>,
+    pub(crate) effects: Option<Arc<Effects>>,
+    /// A file of a file system that may hang.
+    pub(crate) is_far: bool,
+}
+
+impl Routed {
+    /// What threads need not look at.
+    pub(crate) fn near(route: Route, effects: Option<Arc<Effects>>) -> Routed {
+        Routed { route, effects, is_far: false }
+    }
 }
 
 /// What answers a path.
@@ -96,7 +105,7 @@ pub(crate) struct Script {
     /// Who runs it in the workers' place.
     pub(crate) pass: Option<Arc<Pass>>,
     /// What it is told besides.
-    pub(crate) variables: Option<Rc<Variables>>,
+    pub(crate) variables: Option<Arc<Variables>>,
     /// Longest body of a request; `None`: as everywhere.
     pub(crate) body_bytes_max: Option<u64>,
 }
@@ -147,11 +156,17 @@ pub(super) struct Way<'a, F> {
 }
 
 impl Site {
+    /// Where `path`, as it came, most likely lies: for people.
+    pub(super) fn place_of(&self, path: &[u8]) -> PathBuf {
+        let path = path.strip_prefix(b"/").unwrap_or(path);
+        self.root.join(OsStr::from_bytes(path))
+    }
+
     /// What answers `path`, the target's path as it came, percent-encoded. `host`: empty, where no location asks for it.
     pub(crate) fn route(&self, files: &impl Files, host: &[u8], path: &[u8]) -> Routed {
         let path = match normalise(path) {
             Ok(path) => path,
-            Err(reason) => return Routed { route: Route::BadRequest(reason), effects: None },
+            Err(reason) => return Routed::near(Route::BadRequest(reason), None),
         };
         let (mut route, name) = self.decide(files, host, &path);
         if let Route::Script(script) = &mut route {
@@ -161,10 +176,10 @@ impl Site {
             script.body_bytes_max = self.locations.body_bytes_max(host, &names).map(|s| s.what);
             let variables = self.locations.variables(host, &names);
             let variables: Variables = variables.into_iter().map(|s| s.what.clone()).collect();
-            script.variables = (!variables.is_empty()).then(|| Rc::new(variables));
+            script.variables = (!variables.is_empty()).then(|| Arc::new(variables));
         }
         let effects = self.locations.effects(host, name.as_deref().unwrap_or(&path));
-        Routed { route, effects }
+        Routed::near(route, effects)
     }
 
     /// With a file that has another name than `path`: that.
@@ -354,7 +369,7 @@ impl<F: Files> Way<'_, F> {
 pub(super) const ROOT: Alias = Alias { folder: 0, prefix_bytes: 0 };
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use std::collections::HashMap;
     use std::path::Path;
@@ -395,7 +410,7 @@ mod tests {
         }
     }
 
-    fn site() -> Site {
+    pub(in crate::route) fn site() -> Site {
         Site {
             root: "/site".into(),
             controller: b"/index.php".to_vec(),

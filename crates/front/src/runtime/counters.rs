@@ -44,6 +44,7 @@ pub(crate) struct Counters {
     /// Of these, by reason.
     pub(crate) shed: [Count; Shed::ALL.len()],
     pub(crate) connections_refused: Count,
+    pub(crate) connections_reclaimed: Count,
     pub(crate) timeouts: Count,
     pub(crate) after_timeouts: Count,
     pub(crate) drain_timeouts: Count,
@@ -91,6 +92,8 @@ pub struct CountersSnapshot {
     pub shed_totals: [u64; Shed::ALL.len()],
     /// Connections that were closed at once: their clients had enough.
     pub connections_refused_total: u64,
+    /// Connections that were idle, and closed to make room for new ones.
+    pub connections_reclaimed_total: u64,
     /// 504: a worker gave no byte in time, or took too long for the whole request.
     pub timeouts_total: u64,
     /// Scripts that went on for too long after their client had its answer, or had gone.
@@ -168,6 +171,8 @@ impl CountersSnapshot {
             connections_total: self.connections_total + other.connections_total,
             connections_refused_total: self.connections_refused_total
                 + other.connections_refused_total,
+            connections_reclaimed_total: self.connections_reclaimed_total
+                + other.connections_reclaimed_total,
             compressed_total: self.compressed_total + other.compressed_total,
             compressions_skipped_total: self.compressions_skipped_total
                 + other.compressions_skipped_total,
@@ -196,6 +201,7 @@ impl Counters {
             rejected_total: self.rejected.get(),
             shed_totals: self.shed.each_ref().map(Count::get),
             connections_refused_total: self.connections_refused.get(),
+            connections_reclaimed_total: self.connections_reclaimed.get(),
             timeouts_total: self.timeouts.get(),
             after_timeouts_total: self.after_timeouts.get(),
             drain_timeouts_total: self.drain_timeouts.get(),

@@ -1,19 +1,51 @@
 //! Files without waiting for the disk: what the kernel has in memory is read at once, the rest by threads of our own.
+//!
+//! A file system may hang: that of a network whose server is gone, or FUSE's. Each pool has threads of its own, so that it holds up
+//! nobody else's requests; what the threads have in hand is in `hands`.
 
+use crate::runtime::hands::{Hands, Place};
 use crate::runtime::threads::{Job, Threads};
-use crate::runtime::throttle::Throttle;
 use bytes::Bytes;
+use rustix::fs::statfs;
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
+use samovar_log::Throttle;
 use std::fs::File;
 use std::io::{self, IoSliceMut};
+use std::ops::Deref;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::time::{Timeout, timeout};
 
-/// How many reads and writes can wait for a disk at a time.
+/// How many reads and writes of a pool can wait for a disk at a time.
 const THREADS: usize = 4;
+/// How long a file system may take to say what is there, or to open it, before it counts as hanging.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long one piece of a file may take: whoever waits for it has got an answer's begin, or sends a body.
+const READING: Duration = Duration::from_mins(1);
+/// File systems of this machine, by the kernel's numbers (`linux/magic.h`, and those of XFS, ZFS, F2FS, JFS, bcachefs, ISO 9660): a
+/// lookup there waits for nobody else. All others may hang.
+const NEAR: [u64; 15] = [
+    0xEF53,      // ext2, ext3, ext4
+    0x5846_5342, // XFS
+    0x9123_683E, // btrfs
+    0x0102_1994, // tmpfs
+    0x8584_58F6, // ramfs
+    0x794C_7630, // overlayfs
+    0x2FC1_2FC1, // ZFS
+    0xF2F5_2010, // F2FS
+    0x7371_7368, // squashfs
+    0xE0F5_E1E2, // EROFS
+    0x3153_464A, // JFS
+    0xCA45_1A4E, // bcachefs
+    0x5265_4973, // reiserfs
+    0x9660,      // ISO 9660
+    0x4D44,      // FAT
+];
 
 /// What a thread does with a file.
 pub(crate) type DiskJob<T> = Job<T>;
@@ -23,6 +55,8 @@ pub(crate) type DiskJob<T> = Job<T>;
 #[derive(Debug)]
 pub(crate) struct DiskThreads {
     threads: Threads,
+    hands: Arc<Hands>,
+    patience: Duration,
     warnings: Throttle,
 }
 
@@ -30,20 +64,75 @@ impl DiskThreads {
     /// Starts the threads; one is enough to go on with.
     pub(crate) fn start() -> io::Result<DiskThreads> {
         let threads = Threads::start("disk", THREADS)?;
-        Ok(DiskThreads { threads, warnings: Throttle::default() })
+        let (hands, warnings) = <_>::default();
+        Ok(DiskThreads { threads, hands, patience: PATIENCE, warnings })
     }
 
     /// The same threads, for another one of the front's.
     pub(crate) fn beside(&self) -> DiskThreads {
-        DiskThreads { threads: self.threads.clone(), warnings: Throttle::default() }
+        let (threads, hands) = (self.threads.clone(), Arc::clone(&self.hands));
+        DiskThreads { threads, hands, patience: self.patience, warnings: Throttle::default() }
     }
 
-    /// Has `work` done by one of the threads. Dropping the result does not stop it.
+    /// How long a file system may take to say what is there.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// Has `work` with what lies at `place` done by one of the threads; refused, if all of them hang. Dropping the result does not
+    /// stop it.
     pub(crate) fn run<T: Send + 'static>(
         &self,
+        place: Place,
         work: impl FnOnce() -> io::Result<T> + Send + 'static,
     ) -> DiskJob<T> {
-        self.threads.run(work)
+        if self.hands.are_stuck(self.threads.count(), self.patience) {
+            self.report_hanging();
+            return DiskJob::refused(io::ErrorKind::TimedOut.into());
+        }
+        let hands = Arc::clone(&self.hands);
+        self.threads.run(move || {
+            let _held = hands.take(place);
+            work()
+        })
+    }
+
+    /// Has a thread ask the file system something about `path`. An error of the kind `TimedOut`, if it does not say so soon.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        path: PathBuf,
+        work: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let said = timeout(self.patience, self.run(Place::Path(path), work)).await;
+        said.unwrap_or_else(|_| {
+            self.report_hanging();
+            Err(io::ErrorKind::TimedOut.into())
+        })
+    }
+
+    /// Somebody has waited in vain.
+    pub(crate) fn report_hanging(&self) {
+        if let Some(suppressed) = self.warnings.pass() {
+            let (place, since) = self.hands.oldest().unzip();
+            let place = place.as_deref().map_or("", |place| place.trim_end());
+            tracing::warn!(
+                place,
+                for_s = since.map_or(0, |since| since.as_secs()),
+                suppressed,
+                "a file system does not answer: requests that need it are answered with 503\n\
+                 hint: is the server of its network, or the process behind it, still there? `findmnt -T` says what is mounted at a path"
+            );
+        }
+    }
+
+    /// Closes a file, which may wait for whoever keeps it.
+    fn close(&self, file: Arc<File>) {
+        let hands = Arc::clone(&self.hands);
+        drop(self.threads.run(move || {
+            let _held = hands.take(Place::File(Arc::clone(&file)));
+            drop(file);
+            Ok(())
+        }));
     }
 
     /// Up to `len` bytes of `file` from `at` on, at least one.
@@ -52,8 +141,9 @@ impl DiskThreads {
             Ok(Some(bytes)) => Reading::Done(Ok(bytes)),
             Err(error) => Reading::Done(Err(error)),
             Ok(None) => {
-                let file = Arc::clone(file);
-                Reading::Running(self.run(move || read_some(&file, at, len)))
+                let (place, file) = (Place::File(Arc::clone(file)), Arc::clone(file));
+                let job = self.run(place, move || read_some(&file, at, len));
+                Reading::Running(Box::pin(timeout(READING, job)))
             }
         }
     }
@@ -75,7 +165,7 @@ impl DiskThreads {
 #[derive(Debug)]
 pub(crate) enum Reading {
     Done(io::Result<Bytes>),
-    Running(DiskJob<Bytes>),
+    Running(Pin<Box<Timeout<DiskJob<Bytes>>>>),
 }
 
 impl Future for Reading {
@@ -86,9 +176,47 @@ impl Future for Reading {
             Reading::Done(result) => {
                 Poll::Ready(std::mem::replace(result, Err(io::ErrorKind::Other.into())))
             }
-            Reading::Running(job) => Pin::new(job).poll(cx),
+            Reading::Running(job) => {
+                let read = ready!(job.as_mut().poll(cx));
+                Poll::Ready(read.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())))
+            }
         }
     }
+}
+
+/// A file that is open. One of a file system that may hang is closed by a thread, too.
+#[derive(Debug)]
+pub(crate) struct Held {
+    file: Option<Arc<File>>,
+    far: Option<Rc<DiskThreads>>,
+}
+
+impl Held {
+    /// `far`: the threads that close it, if its file system may hang.
+    pub(crate) fn new(file: File, far: Option<&Rc<DiskThreads>>) -> Held {
+        Held { file: Some(Arc::new(file)), far: far.map(Rc::clone) }
+    }
+}
+
+impl Deref for Held {
+    type Target = Arc<File>;
+
+    fn deref(&self) -> &Arc<File> {
+        self.file.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let (Some(disk), Some(file)) = (&self.far, self.file.take()) {
+            disk.close(file);
+        }
+    }
+}
+
+/// Whether a lookup of `path` may wait for another machine or process. May do so itself.
+pub(crate) fn may_hang(path: &Path) -> bool {
+    statfs(path).is_ok_and(|found| !NEAR.contains(&(found.f_type.cast_unsigned() & 0xFFFF_FFFF)))
 }
 
 /// The process, or the machine, has no descriptors left: a moment later it may have.
@@ -129,13 +257,37 @@ fn read_some(file: &File, at: u64, len: usize) -> io::Result<Bytes> {
 }
 
 #[cfg(test)]
+impl DiskThreads {
+    /// Threads of less patience, all of which are busy with what lies at `/gone` until the result is dropped.
+    pub(crate) fn hanging() -> (DiskThreads, impl Drop) {
+        struct Held(Vec<std::sync::mpsc::Sender<()>>);
+        impl Drop for Held {
+            fn drop(&mut self) {
+                self.0.clear();
+            }
+        }
+        let disk = DiskThreads {
+            patience: Duration::from_millis(20),
+            ..DiskThreads::start().expect("threads")
+        };
+        let held = (0..disk.threads.count()).map(|_| {
+            let (release, held) = std::sync::mpsc::channel();
+            drop(disk.run(Place::Path("/gone".into()), move || Ok(held.recv().is_ok())));
+            release
+        });
+        let held = Held(held.collect());
+        (disk, held)
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::io::Write;
     use tokio::runtime::Builder;
 
     fn block_on<T>(future: impl Future<Output = T>) -> T {
-        Builder::new_current_thread().build().expect("a runtime").block_on(future)
+        Builder::new_current_thread().enable_time().build().expect("a runtime").block_on(future)
     }
 
     #[test]

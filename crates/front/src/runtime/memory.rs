@@ -5,6 +5,7 @@
 #![allow(unsafe_code)] // The standard library has no call for it.
 
 use crate::runtime::disk::DiskThreads;
+use crate::runtime::hands::Place;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -34,7 +35,7 @@ impl Crowd {
         let kept = if all == 0 { &KEPT_AT_REST } else { &KEPT };
         if self.has_left(all) && own_bytes().is_some_and(|own| has_grown(kept, own)) {
             // Nobody waits for it.
-            drop(disk.run(move || {
+            drop(disk.run(Place::Nowhere, move || {
                 give_back();
                 let own = own_bytes().unwrap_or(0);
                 KEPT.store(own, Ordering::Relaxed);

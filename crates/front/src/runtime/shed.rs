@@ -15,12 +15,21 @@ pub enum Shed {
     Starting,
     /// There are no descriptors left.
     Descriptors,
+    /// The file system that it needs does not answer.
+    Files,
 }
 
 impl Shed {
     /// All there are, in the order of their numbers.
-    pub const ALL: [Shed; 6] =
-        [Shed::Full, Shed::Late, Shed::Share, Shed::Waited, Shed::Starting, Shed::Descriptors];
+    pub const ALL: [Shed; 7] = [
+        Shed::Full,
+        Shed::Late,
+        Shed::Share,
+        Shed::Waited,
+        Shed::Starting,
+        Shed::Descriptors,
+        Shed::Files,
+    ];
 
     /// Lower-case, as in the JSON of `samovar status`.
     pub fn name(self) -> &'static str {
@@ -31,6 +40,7 @@ impl Shed {
             Shed::Waited => "waited",
             Shed::Starting => "starting",
             Shed::Descriptors => "descriptors",
+            Shed::Files => "files",
         }
     }
 
@@ -52,6 +62,10 @@ impl Shed {
             Shed::Descriptors => (
                 "there are no descriptors left",
                 "raise the limit of open files: `ulimit -Hn`, or LimitNOFILE= in the unit",
+            ),
+            Shed::Files => (
+                "the file system that it needs does not answer",
+                "is the server of its network, or the process behind it, still there?",
             ),
         }
     }

@@ -18,6 +18,7 @@ type Task = Box<dyn FnOnce() + Send>;
 #[derive(Clone, Debug)]
 pub(crate) struct Threads {
     tasks: Sender<Task>,
+    count: usize,
 }
 
 impl Threads {
@@ -25,11 +26,12 @@ impl Threads {
     pub(crate) fn start(name: &'static str, count: usize) -> io::Result<Threads> {
         let (tasks, queue) = channel();
         let queue = Arc::new(Mutex::new(queue));
+        let mut started = 0;
         for number in 0..count {
             let queue = Arc::clone(&queue);
             let thread = std::thread::Builder::new().name(name.into());
             match thread.spawn(move || work(&queue)) {
-                Ok(_) => {}
+                Ok(_) => started += 1,
                 Err(error) if number == 0 => return Err(error),
                 Err(error) => {
                     tracing::warn!(
@@ -42,7 +44,12 @@ impl Threads {
                 }
             }
         }
-        Ok(Threads { tasks })
+        Ok(Threads { tasks, count: started })
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.count
     }
 
     /// Has `work` done by one of the threads. Dropping the result does not stop it.
@@ -64,6 +71,15 @@ impl Threads {
 /// What a thread is doing.
 #[derive(Debug)]
 pub(crate) struct Job<T>(oneshot::Receiver<io::Result<T>>);
+
+impl<T> Job<T> {
+    /// One that was not begun.
+    pub(crate) fn refused(error: io::Error) -> Job<T> {
+        let (tell, told) = oneshot::channel();
+        let _ = tell.send(Err(error));
+        Job(told)
+    }
+}
 
 impl<T> Future for Job<T> {
     type Output = io::Result<T>;

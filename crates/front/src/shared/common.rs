@@ -5,10 +5,10 @@
 use crate::exchange::deaths::Deaths;
 use crate::runtime::counters::Counters;
 use crate::runtime::shed::Shed;
-use crate::runtime::throttle::Throttle;
 use crate::runtime::tokens::Tokens;
 use crate::runtime::trouble::Trouble;
 use crate::upstream::AllPlaces;
+use samovar_log::Throttle;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -32,6 +32,8 @@ pub(crate) struct Common {
 pub(crate) struct Warnings {
     pub(crate) accept: Throttle,
     pub(crate) connections: Throttle,
+    /// Idle connections that made room.
+    pub(crate) reclaimed: Throttle,
     /// By reason.
     pub(crate) shed: [Throttle; Shed::ALL.len()],
     pub(crate) client_connections: Throttle,

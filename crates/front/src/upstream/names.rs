@@ -5,7 +5,7 @@
 //! answer that does not come, or is an error, leaves what was known.
 
 use crate::runtime::threads::Threads;
-use crate::runtime::throttle::Throttle;
+use samovar_log::Throttle;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;

@@ -41,7 +41,7 @@ impl Scene {
     /// As the front does in one turn of its loop.
     fn ask(&mut self) {
         let filling = self.front.fill().expect("a free slot");
-        self.front.submit(filling, Lane::App).expect("room in the queue");
+        self.front.submit(filling, Lane::App, Duration::ZERO).expect("room in the queue");
         self.front.ring_workers();
     }
 
@@ -137,7 +137,7 @@ fn what_is_probed_needs_no_turn() {
     scene.ask();
     scene.ring.control().workers_of(Lane::AppProbe).mark_asleep(3);
     let filling = scene.front.fill().expect("a free slot");
-    scene.front.submit(filling, Lane::AppProbe).expect("room in the queue");
+    scene.front.submit(filling, Lane::AppProbe, Duration::ZERO).expect("room in the queue");
     scene.front.ring_workers();
     let probed = scene.ring.control().workers_of(Lane::AppProbe);
     assert!(!probed.has_sleeper(1) && probed.claim(1).is_none());

@@ -8,6 +8,7 @@ use samovar_ring::{End, FrontEnd, Hostile, Lane, Ring, SlotIndex};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 const SLOTS: usize = 4;
 /// Words of a slot's control cell: six cache lines.
@@ -67,7 +68,7 @@ fn run_as(fronts: usize, bytes: &[u8]) {
                 let lane = if program.byte() % 2 == 0 { Lane::App } else { Lane::Script };
                 if let Some(filling) = front.fill() {
                     front.put_request(&filling, &[0; 64]);
-                    match front.submit(filling, lane) {
+                    match front.submit(filling, lane, Duration::ZERO) {
                         Ok(slot) => open.push(slot),
                         Err(filling) => front.release(filling.slot()),
                     }
@@ -111,7 +112,7 @@ fn control_words() -> &'static [u64] {
         let mut front = FrontEnd::new(ring);
         for lane in [Lane::App, Lane::Script, Lane::App, Lane::Script] {
             let filling = front.fill().expect("a free slot");
-            let slot = front.submit(filling, lane).expect("room in the queue");
+            let slot = front.submit(filling, lane, Duration::ZERO).expect("room in the queue");
             front.end_body(slot, End::Complete);
         }
         let len = file.metadata().expect("a file").len() as usize;

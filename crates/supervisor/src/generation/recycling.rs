@@ -37,7 +37,12 @@ impl Generation {
         self.recycled_at = Instant::now();
         self.recycle_looks = self.recycle_looks.wrapping_add(1);
         if let Some((cell, pid, why)) = self.next_due(ground, &laggards) {
-            info!(pid, why, "a worker has done enough: another one takes its place");
+            if let Some(suppressed) = ground.lines.recycled.pass() {
+                info!(
+                    pid,
+                    why, suppressed, "a worker has done enough: another one takes its place"
+                );
+            }
             self.tell(Event::Recycle { cell });
         }
     }

@@ -50,6 +50,8 @@ impl Bench {
             is_stopping: false,
             refork_reasons: BTreeMap::new(),
             news: RefCell::default(),
+            kills: Kills::default(),
+            lines: Lines::default(),
         };
         let settings = Settings {
             recycle: crate::recycle::RecycleLimits::default(),

@@ -5,6 +5,7 @@
 #include "compat.h"
 #include "functions/timer_object.h"
 #include "functions/wrapped.h"
+#include "model/overrun.h"
 #include "model/reset.h"
 #include "model/time_limit.h"
 #include "sapi/opcache.h"
@@ -175,6 +176,7 @@ static void begin(void) {
     PG(modules_activated) = 0;
     samovar_measures_begin();
     samovar_fill_request_info(samovar_current);
+    samovar_overrun_begin();
 }
 
 static void begun(void) {

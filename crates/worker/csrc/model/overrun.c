@@ -7,7 +7,10 @@
  * stopped) is killed a moment later.
  *
  * The signal interrupts system calls: sleep() and flock() return, and what a library makes of it is
- * unknown. So the worker leaves after that request. */
+ * unknown. So the worker leaves after that request.
+ *
+ * A script that goes on when its client has gone (ignore_user_abort) has more time then: the front
+ * is told of it when it is said. */
 #include "model/overrun.h"
 #include "boundary.h"
 #include "compat.h"
@@ -51,7 +54,28 @@ static void hook(zend_execute_data *frame) {
     }
 }
 
+static ZEND_INI_MH((*set_ignore_user_abort));
+
+static ZEND_INI_MH(tell_ignore_user_abort) {
+    const int result = set_ignore_user_abort(entry, new_value, mh_arg1, mh_arg2, mh_arg3, stage);
+    samovar_outlive_client(PG(ignore_user_abort));
+    return result;
+}
+
+void samovar_overrun_begin(void) {
+    /* The front takes it for granted that it does not. */
+    if (PG(ignore_user_abort)) {
+        samovar_outlive_client(true);
+    }
+}
+
 void samovar_overrun_startup(void) {
+    zend_ini_entry *setting =
+        zend_hash_str_find_ptr(EG(ini_directives), ZEND_STRL("ignore_user_abort"));
+    if (setting) {
+        set_ignore_user_abort = setting->on_modify;
+        setting->on_modify = tell_ignore_user_abort;
+    }
     next_hook = zend_interrupt_function;
     zend_interrupt_function = hook;
     /* No SA_RESTART: what the script waits for is not worth waiting for any more. */

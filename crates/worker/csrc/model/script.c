@@ -9,6 +9,7 @@
 #include "model/checkpoint.h"
 #include "model/end_below.h"
 #include "model/inclusion.h"
+#include "model/overrun.h"
 #include "model/resident.h"
 #include "model/resume.h"
 #include "outside/boot.h"
@@ -106,6 +107,7 @@ int samovar_php_run(const samovar_head *head) {
     samovar_stains_begin();
     samovar_current = head;
     samovar_fill_request_info(head);
+    samovar_overrun_begin();
     return run(samovar_text(head, head->script_filename), false);
 }
 

@@ -60,7 +60,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         default: Preset::Text("60s"),
         doc: "Most time in which a worker gives no byte of the answer; beyond: 504",
-        long: "The script is ended, and its worker replaced. 0: a worker may be silent for ever.",
+        long: "The script is ended, and its worker replaced. One that goes on when its client has gone (ignore_user_abort) owes no \
+               byte then. 0: a worker may be silent for ever.",
         ..PLAIN
     },
     Setting {

@@ -7,7 +7,7 @@ use super::validate::{Validators, Verdict};
 use crate::answer::body::AnswerBody;
 use crate::answer::error_page::Failure;
 use crate::answer::file_body::{CHUNK_BYTES, FileBody, Segment};
-use crate::runtime::disk::{self, DiskThreads};
+use crate::runtime::disk::{self, DiskThreads, Held};
 use crate::runtime::shed::Shed;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
@@ -36,7 +36,7 @@ pub(crate) struct Asked<'a> {
 
 /// A file to send.
 pub(super) struct Opened {
-    pub(super) file: File,
+    pub(super) file: Held,
     pub(super) metadata: Metadata,
     /// How it is packed.
     pub(super) coding: Option<Coding>,
@@ -92,6 +92,8 @@ pub(super) fn failure(error: &io::Error) -> Failure {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Failure::NotFound,
         // A symlink that was not there when the route was made.
         _ if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => Failure::NotFound,
+        // The threads have said so.
+        io::ErrorKind::TimedOut => Failure::Busy(Shed::Files, 1),
         // `client::accept` makes room, and says what to do.
         _ if disk::is_out_of_descriptors(error) => Failure::Busy(Shed::Descriptors, 1),
         _ => {
@@ -135,7 +137,7 @@ fn unsatisfiable(size: u64) -> Response<AnswerBody> {
 /// A small file that the kernel has in memory is one piece with its head.
 fn whole(
     disk: &Rc<DiskThreads>,
-    file: File,
+    file: Held,
     size: u64,
     kind: &HeaderValue,
 ) -> Result<Response<AnswerBody>, Failure> {
@@ -156,7 +158,7 @@ fn whole(
 
 fn partial(
     disk: &Rc<DiskThreads>,
-    file: File,
+    file: Held,
     size: u64,
     parts: Vec<Range<u64>>,
     kind: &HeaderValue,

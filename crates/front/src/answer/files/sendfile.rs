@@ -7,13 +7,14 @@
 use super::send::{Asked, Opened, failure, media_type, send};
 use crate::answer::body::AnswerBody;
 use crate::answer::error_page::Failure;
-use crate::runtime::throttle::Throttle;
+use crate::runtime::disk::{Held, may_hang};
 use crate::shared::Shared;
 use http::request::Parts;
-use http::{HeaderName, Method, Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 use samovar_config::SendFolder;
+use samovar_log::Throttle;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -28,19 +29,33 @@ const BY_FILE: HeaderName = HeaderName::from_static("x-sendfile");
 
 /// Sends the file that the script names, if it names one. `is_told`: a web server has asked, which obeys these headers itself where
 /// they name nothing of ours.
-pub(crate) fn instead(
+pub(crate) async fn instead(
     shared: &Shared,
     folders: &BTreeMap<String, SendFolder>,
     parts: &Parts,
     is_told: bool,
-    mut response: Response<AnswerBody>,
+    response: Response<AnswerBody>,
 ) -> Result<Response<AnswerBody>, Failure> {
     let headers = response.headers();
     let Some(named) = headers.get(&BY_PATH).or_else(|| headers.get(&BY_FILE)).cloned() else {
         return Ok(response);
     };
-    let is_path = headers.contains_key(&BY_PATH);
-    let found = place(folders, named.as_bytes(), is_path);
+    Box::pin(send_named(shared, folders, (parts, is_told), named, response)).await
+}
+
+/// The same, where the script has named one. Its folder may be on a file system that hangs.
+async fn send_named(
+    shared: &Shared,
+    folders: &BTreeMap<String, SendFolder>,
+    (parts, is_told): (&Parts, bool),
+    named: HeaderValue,
+    mut response: Response<AnswerBody>,
+) -> Result<Response<AnswerBody>, Failure> {
+    let is_path = response.headers().contains_key(&BY_PATH);
+    let found = match place(folders, named.as_bytes(), is_path) {
+        None if !is_path => place_now(shared, folders, &named).await?,
+        found => found,
+    };
     if found.is_none() && is_told {
         return Ok(response);
     }
@@ -58,8 +73,17 @@ pub(crate) fn instead(
         );
         return Err(Failure::Forbidden);
     };
-    let file = match open_below(&folder, &below) {
-        Ok(file) => file,
+    let place = folder.join(&below);
+    let opening = {
+        let below = below.clone();
+        move || {
+            let file = open_below(&folder, &below)?;
+            let metadata = file.metadata()?;
+            Ok((file, metadata, may_hang(&folder)))
+        }
+    };
+    let (file, metadata, is_far) = match shared.disk.ask(place, opening).await {
+        Ok(opened) => opened,
         Err(error) if is_elsewhere(&error) => {
             refused(
                 &shared.common.warnings.sendfile,
@@ -70,7 +94,7 @@ pub(crate) fn instead(
         }
         Err(error) => return Err(failure(&error)),
     };
-    let metadata = file.metadata().map_err(|error| failure(&error))?;
+    let file = Held::new(file, Some(&shared.disk).filter(|_| is_far));
     if !metadata.is_file() {
         return Err(Failure::NotFound);
     }
@@ -123,10 +147,26 @@ fn place(
     let file = Path::new(OsStr::from_bytes(named));
     let below = |base: &Path| Some((base.to_owned(), file.strip_prefix(base).ok()?.to_owned()));
     let known = folders.values().flat_map(|folder| [&folder.named, &folder.found]);
-    known.into_iter().find_map(|base| below(base)).or_else(|| {
-        let mut now = folders.values().filter_map(|folder| folder.named.canonicalize().ok());
-        now.find_map(|base| below(&base))
-    })
+    known.into_iter().find_map(|base| below(base))
+}
+
+/// The same for a file that is named by where a folder leads now.
+async fn place_now(
+    shared: &Shared,
+    folders: &BTreeMap<String, SendFolder>,
+    named: &HeaderValue,
+) -> Result<Option<(PathBuf, PathBuf)>, Failure> {
+    let file = PathBuf::from(OsStr::from_bytes(named.as_bytes()));
+    let known: Vec<_> = folders.values().map(|folder| folder.named.clone()).collect();
+    let Some(first) = known.first().cloned() else { return Ok(None) };
+    let found = shared.disk.ask(first, move || {
+        let mut now = known.iter().filter_map(|folder| folder.canonicalize().ok());
+        Ok(now.find_map(|base| {
+            let below = file.strip_prefix(&base).ok()?.to_owned();
+            Some((base, below))
+        }))
+    });
+    found.await.map_err(|error| failure(&error))
 }
 
 /// Whether a path below a folder names something in it.

@@ -1,9 +1,8 @@
 //! parse: the request that the stages behind this know, of the parameters that a web server has sent.
 //!
-//! What names the script is put right first, as php-fpm does ([`super::script`]).
+//! What names the script is put right then, as php-fpm does ([`super::script`]).
 
 use super::pipe::Stdin;
-use super::script::{self, Known};
 use super::told::{NAME_BYTES_MAX, Told, header_name};
 use crate::client::ends::Ends;
 use crate::client::request_body::RequestBody;
@@ -15,11 +14,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
 use std::net::{IpAddr, SocketAddr};
 
 /// Reads the parameters of one request. Err: they are none. `None`: there are too many.
-/// `known` is what the connection knows of files, at this time.
 pub(super) fn read(
     params: Bytes,
     params_max: usize,
-    (known, now_ms): (&Known, u64),
 ) -> Result<Option<(Told, HeaderMap)>, Unpaired> {
     let pairs = match pairs(params, params_max) {
         Ok(pairs) => pairs,
@@ -40,7 +37,6 @@ pub(super) fn read(
             },
         }
     }
-    script::put_right(&mut told, known, now_ms);
     told.ends = ends(&told);
     Ok(Some((told, headers)))
 }

@@ -4,48 +4,34 @@
 //! What was there before goes on as `ORIG_…`. Apache's `mod_proxy_fcgi` writes a URL where the script's name belongs.
 
 use super::told::{Named, Told};
+use crate::shared::Shared;
 use bytes::Bytes;
-use std::cell::RefCell;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 /// What Apache puts before a script's name: with host and port, up to the next slash.
 const APACHE: [&[u8]; 2] = [b"proxy:fcgi://", b"proxy:balancer://"];
 /// How many times a path is cut.
 const CUTS_MAX: usize = 32;
-/// How long a file is believed to be there, ms; as long as a route is.
-const KNOWN_MS: u64 = 1_000;
-/// Longer ones name no file of Linux's.
-const PATH_BYTES_MAX: usize = 4096;
 
-/// A file that was there a moment ago: what is asked again and again costs no system call.
-#[derive(Debug, Default)]
-pub(super) struct Known(RefCell<Option<(Box<[u8]>, u64)>>);
-
-impl Known {
-    fn is_file(&self, path: &[u8], now_ms: u64) -> bool {
-        let is_fresh = |(known, at_ms): &(Box<[u8]>, u64)| {
-            **known == *path && now_ms.saturating_sub(*at_ms) < KNOWN_MS
-        };
-        if self.0.borrow().as_ref().is_some_and(is_fresh) {
-            return true;
+/// Does it, by what was known a moment ago or by what a disk says, and notes what was found.
+pub(super) async fn put_right(told: &mut Told, shared: &Shared) {
+    if let Some(asked) = asked(told) {
+        let now_ms = shared.clock.real_ms();
+        if !asked.ends_with(b"/") && shared.known.has(&asked, now_ms) {
+            put_right_by(told, |path| *path == asked);
+        } else {
+            let disk = shared.disk_of(&asked);
+            match Box::pin(shared.known.first(disk, cuts(&asked).collect(), now_ms)).await {
+                Ok(found) => put_right_by(told, |path| found.as_deref() == Some(path)),
+                Err(_) => told.is_unfound = true,
+            }
         }
-        let is_file = path.len() < PATH_BYTES_MAX && Path::new(OsStr::from_bytes(path)).is_file();
-        if is_file {
-            *self.0.borrow_mut() = Some((path.into(), now_ms));
-        }
-        is_file
     }
+    name(told);
 }
 
-/// Does it, and notes what was found.
-pub(super) fn put_right(told: &mut Told, known: &Known, now_ms: u64) {
-    put_right_by(told, |path| known.is_file(path, now_ms));
-    let of = |name| {
-        let found = told.variables.iter().find(|(found, _)| found == name);
-        found.map(|(_, value)| value.clone()).unwrap_or_default()
-    };
+/// Notes what they name.
+fn name(told: &mut Told) {
+    let of = |name| value(told, name).unwrap_or_default();
     told.script = Named {
         filename: of("SCRIPT_FILENAME"),
         name: of("SCRIPT_NAME"),
@@ -53,10 +39,37 @@ pub(super) fn put_right(told: &mut Told, known: &Known, now_ms: u64) {
     };
 }
 
+/// The same, where every path of even length is a file: for fuzzing.
+pub(super) fn put_right_blindly(told: &mut Told) {
+    put_right_by(told, |path| path.len().is_multiple_of(2));
+    name(told);
+}
+
+fn value(told: &Told, name: &str) -> Option<Bytes> {
+    told.variables.iter().find(|(found, _)| found == name).map(|(_, value)| value.clone())
+}
+
+/// The path whose file is looked for.
+fn asked(told: &Told) -> Option<Bytes> {
+    let filename = value(told, "SCRIPT_FILENAME");
+    let bare = filename.as_ref().and_then(without_host);
+    let translated = value(told, "PATH_TRANSLATED");
+    // Apache's `Action`: the script's name is that of the handler.
+    if bare.is_none() && translated.is_some() && value(told, "REDIRECT_URL").is_some() {
+        return translated;
+    }
+    bare.or(filename).or(translated)
+}
+
+/// What may be its file: the path, and what stands before its last slashes.
+fn cuts(asked: &Bytes) -> impl Iterator<Item = Bytes> {
+    let whole = (!asked.ends_with(b"/")).then(|| asked.clone());
+    let slashes = memchr::memrchr_iter(b'/', asked).take(CUTS_MAX);
+    whole.into_iter().chain(slashes.map(|at| asked.slice(..at)))
+}
+
 fn put_right_by(told: &mut Told, is_file: impl Fn(&[u8]) -> bool) {
-    let value = |told: &Told, name: &str| {
-        told.variables.iter().find(|(found, _)| found == name).map(|(_, value)| value.clone())
-    };
+    let Some(asked) = asked(told) else { return };
     let mut filename = value(told, "SCRIPT_FILENAME");
     let translated = value(told, "PATH_TRANSLATED");
     let mut is_apache = false;
@@ -65,17 +78,12 @@ fn put_right_by(told: &mut Told, is_file: impl Fn(&[u8]) -> bool) {
         told.set("SCRIPT_FILENAME", bare.clone());
         filename = Some(bare);
     }
-    let Some(mut asked) = filename.clone().or_else(|| translated.clone()) else { return };
     let redirected = value(told, "REDIRECT_URL");
     let mut name = value(told, "SCRIPT_NAME");
     let first_name = name.clone();
-    if !is_apache
-        && let (Some(translated), Some(redirected)) = (&translated, &redirected)
-        && *translated != asked
-    {
-        // Apache's `Action`: the script's name is that of the handler.
-        asked = translated.clone();
-        name = Some(redirected.clone());
+    if filename.as_ref().or(translated.as_ref()) != Some(&asked) {
+        // By Apache's `Action`.
+        name.clone_from(&redirected);
     }
     let path_info = value(told, "PATH_INFO");
     if !asked.ends_with(b"/") && is_file(&asked) {
@@ -98,8 +106,8 @@ fn put_right_by(told: &mut Told, is_file: impl Fn(&[u8]) -> bool) {
         }
         return;
     }
-    let slashes = memchr::memrchr_iter(b'/', &asked).take(CUTS_MAX);
-    let Some(end) = slashes.into_iter().find(|at| is_file(&asked[..*at])) else {
+    let shorter = cuts(&asked).filter(|path| path.len() < asked.len());
+    let Some(end) = shorter.map(|path| path.len()).find(|end| is_file(&asked[..*end])) else {
         keep_first(told, "SCRIPT_FILENAME", "ORIG_SCRIPT_FILENAME");
         told.remove("SCRIPT_FILENAME");
         return;

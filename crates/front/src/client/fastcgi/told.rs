@@ -31,6 +31,8 @@ pub(crate) struct Told {
     pub(crate) variables: Vec<(Bytes, Bytes)>,
     /// The script that is asked for.
     pub(crate) script: Named,
+    /// The disk did not say which file it is.
+    pub(crate) is_unfound: bool,
     /// Its parameters are too many, or too long: nothing else is known.
     pub(crate) is_too_large: bool,
 }

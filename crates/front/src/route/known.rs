@@ -1,0 +1,56 @@
+//! Files that were there a moment ago, by their names as web servers tell them: what is asked again and again costs no system call.
+
+use crate::runtime::disk::DiskThreads;
+use bytes::Bytes;
+use foldhash::quality::RandomState;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// How long a file is believed to be there, ms; as long as a route is.
+const KNOWN_MS: u64 = 1_000;
+/// Files kept; beyond, all are forgotten.
+const ENTRIES_MAX: usize = 1_024;
+/// Longer ones name no file of Linux's.
+const PATH_BYTES_MAX: usize = 4096;
+
+/// When they were seen, in ms.
+#[derive(Debug, Default)]
+pub(crate) struct KnownFiles(RefCell<HashMap<Bytes, u64, RandomState>>);
+
+impl KnownFiles {
+    /// Whether there was a file of this name a moment ago.
+    pub(crate) fn has(&self, path: &[u8], now_ms: u64) -> bool {
+        let known = self.0.borrow();
+        known.get(path).is_some_and(|at_ms| now_ms.saturating_sub(*at_ms) < KNOWN_MS)
+    }
+
+    /// The first of `paths` that is a file. One of the threads looks.
+    pub(crate) async fn first(
+        &self,
+        disk: &DiskThreads,
+        paths: Vec<Bytes>,
+        now_ms: u64,
+    ) -> io::Result<Option<Bytes>> {
+        let Some(longest) = paths.first() else { return Ok(None) };
+        let place = PathBuf::from(OsStr::from_bytes(longest));
+        let found = disk.ask(place, move || Ok(paths.into_iter().find(|path| is_file(path))));
+        let found = found.await?;
+        if let Some(path) = &found {
+            let mut known = self.0.borrow_mut();
+            if known.len() >= ENTRIES_MAX {
+                known.clear();
+            }
+            // Not a part of what was received, which is larger.
+            known.insert(Bytes::copy_from_slice(path), now_ms);
+        }
+        Ok(found)
+    }
+}
+
+fn is_file(path: &[u8]) -> bool {
+    path.len() < PATH_BYTES_MAX && Path::new(OsStr::from_bytes(path)).is_file()
+}
