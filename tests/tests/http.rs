@@ -6,6 +6,8 @@ mod lengths;
 mod refusals;
 #[path = "http/targets.rs"]
 mod targets;
+#[path = "http/variables.rs"]
+mod variables;
 
 use samovar_testkit::http::{Client, Request, Response};
 use samovar_testkit::{Server, Start, eventually};

@@ -196,10 +196,10 @@ typedef struct {
     const char *request_id;
 } samovar_event;
 _Static_assert(offsetof(samovar_event, message_len) == 2 * sizeof(size_t),
-               "RawEvent of boundary.rs");
+               "RawEvent of boundary/logs.rs");
 _Static_assert(offsetof(samovar_event, context_len) == 4 * sizeof(size_t),
-               "RawEvent of boundary.rs");
-_Static_assert(sizeof(samovar_event) == 6 * sizeof(size_t), "RawEvent of boundary.rs");
+               "RawEvent of boundary/logs.rs");
+_Static_assert(sizeof(samovar_event) == 6 * sizeof(size_t), "RawEvent of boundary/logs.rs");
 void samovar_log_event(const samovar_event *event);
 
 #endif

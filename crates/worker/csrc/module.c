@@ -69,7 +69,9 @@ static PHP_RSHUTDOWN_FUNCTION(samovar) {
     (void)type;
     (void)module_number;
     samovar_tasks_end(); /* Of shutdown functions, destructors and output callbacks. */
-    samovar_sapi_name_stays();
+    if (!samovar_below_checkpoint) {
+        samovar_sapi_name_stays(); /* Else no constant is freed. */
+    }
     samovar_measures_end();
     samovar_peak_bytes = zend_memory_peak_usage(0);
     return SUCCESS;

@@ -73,6 +73,8 @@ struct Global(UnsafeCell<Option<Place>>);
 // SAFETY: the process has one thread; `with` hands out one reference at a time, because no function called inside it
 // comes back here (none calls PHP).
 unsafe impl Sync for Global {}
+// Beside what else each request writes (boundary.h).
+#[unsafe(link_section = "samovar_of_request")]
 static PLACE: Global = Global(UnsafeCell::new(None));
 
 /// In the template, once.

@@ -16,6 +16,15 @@ switch (parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH)) {
         header('Content-Type: application/json');
         echo json_encode($_SERVER);
         break;
+    case '/parameters':
+        // They are made in two ways: what both have must be the same, in the same order.
+        $isCommon = fn (string $name): bool => !str_starts_with($name, 'SAMOVAR_');
+        $own = array_flip(['PHP_SELF', 'REQUEST_TIME', 'REQUEST_TIME_FLOAT', 'argv', 'argc']);
+        $server = array_diff_key($_SERVER, $own);
+        $environment = array_filter(getenv(), $isCommon, ARRAY_FILTER_USE_KEY);
+        echo $server === $environment ? 'same' : json_encode([$server, $environment]);
+        echo ' ', $_SERVER['HTTPS'] ?? 'off', ' ', count(preg_grep('/^HTTP_X_/', array_keys($_SERVER)));
+        break;
     case '/chunked':
         while (ob_get_level()) {
             ob_end_clean();

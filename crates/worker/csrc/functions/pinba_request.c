@@ -8,7 +8,7 @@
 #include "functions/arginfo/pinba_functions.h"
 #include <unistd.h>
 
-pinba_request samovar_pinba;
+SAMOVAR_OF_REQUEST pinba_request samovar_pinba;
 
 /* ---- a request ----------------------------------------------------------------------------- */
 

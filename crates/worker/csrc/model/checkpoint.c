@@ -12,6 +12,7 @@
 #include "loads/loads.h"
 #include "memory/heap.h"
 #include "memory/image.h"
+#include "memory/local.h"
 #include "model/activate.h"
 #include "model/collect.h"
 #include "model/end_below.h"
@@ -64,6 +65,7 @@ static void tidy(void) {
     samovar_collect_begin();
     load_usual_locale();
     samovar_reseed_warm_up();
+    samovar_locals_settle();
     php_clear_stat_cache(0, NULL, 0);
     samovar_paths_settle(zend_ini_long("realpath_cache_ttl", sizeof("realpath_cache_ttl") - 1, 0) >
                          0);

@@ -34,9 +34,10 @@ static void hold_resources(void) {
 }
 
 /* Their ends free memory and forget what the request has set in it, and nobody sees it: the
- * rollback does the same for less. */
+ * rollback does the same for less. (Readline's gives a terminal back, which no worker has.) */
 static bool ends_in_memory(const zend_module_entry *module) {
-    const char *const names[] = {"date", "filter", "intl", "libxml", "mbstring", "pcre", "SPL"};
+    const char *const names[] = {"date",     "filter", "intl",     "libxml",
+                                 "mbstring", "pcre",   "readline", "SPL"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(module->name, names[i]) == 0) {
             return true;
@@ -110,6 +111,13 @@ static void free_objects(void) {
     }
 }
 
+/* What is freed would be one more page that the rollback copies back. */
+static void leave_output_handlers(void) {
+    if (samovar_persistent && zend_stack_is_empty(&OG(handlers))) {
+        OG(handlers).elements = NULL;
+    }
+}
+
 /* Those that dl() has loaded in this request are on no list. */
 static bool are_listed(void) {
     return ending && !EG(full_tables_cleanup);
@@ -122,6 +130,9 @@ static void end_modules(void) {
         return;
     }
     EG(current_execute_data) = NULL;
+    if (samovar_persistent) {
+        samovar_persistent->process.modules_end = true;
+    }
     zend_try {
         for (zend_module_entry **module = ending; *module; module++) {
             (*module)->request_shutdown_func((*module)->type, (*module)->module_number);
@@ -230,6 +241,7 @@ static void end_like_php(void) {
     }
     zend_end_try();
     end_modules();
+    leave_output_handlers();
     zend_try {
         php_output_deactivate();
     }

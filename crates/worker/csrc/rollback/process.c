@@ -99,7 +99,7 @@ bool samovar_process_begin(process_state *s) {
 
 void samovar_process_settle(process_state *s) {
     s->cwd_changed = s->umask_changed = s->signals_changed = s->timers_changed = false;
-    s->mask_changed = false;
+    s->mask_changed = s->modules_end = false;
     s->semaphore_count = 0;
 }
 

@@ -15,6 +15,7 @@ typedef struct {
     bool has_children; /* of the boot: no request can be told by its own */
     /* What the interposed functions of libc have seen since the last rollback. */
     volatile bool cwd_changed, umask_changed, signals_changed, timers_changed, mask_changed;
+    bool modules_end; /* PHP's extensions end the request; what they free comes back. */
     struct {
         int set, number, added;   /* what the request has added to it, in all */
     } semaphores[SEMAPHORES_MAX]; /* of System V */

@@ -39,46 +39,49 @@ enum {
 };
 
 static zend_string *field_keys[FIELD_COUNT];
+/* What most requests have there, if that is known before there is one. */
+static zend_string *usual_values[FIELD_COUNT];
 static zend_string *key_content_type, *key_content_length, *key_scheme, *key_https, *key_gateway,
     *key_software, *key_remote_port, *key_server_port, *key_redirect_status, *key_self, *key_user;
 static zend_string *key_frankenphp, *value_one;
 static zend_string *value_http, *value_https, *value_on, *value_gateway, *value_software,
     *value_redirect_status;
 
-/* Headers that nearly every request has: their keys are interned. */
+/* Headers that nearly every request has: their keys are interned. The shortest first. */
 static const struct {
     const char *header, *key;
 } known[] = {
+    {"dnt", "HTTP_DNT"},
     {"host", "HTTP_HOST"},
-    {"user-agent", "HTTP_USER_AGENT"},
     {"accept", "HTTP_ACCEPT"},
-    {"accept-language", "HTTP_ACCEPT_LANGUAGE"},
-    {"accept-encoding", "HTTP_ACCEPT_ENCODING"},
     {"cookie", "HTTP_COOKIE"},
+    {"origin", "HTTP_ORIGIN"},
     {"referer", "HTTP_REFERER"},
+    {"priority", "HTTP_PRIORITY"},
+    {"user-agent", "HTTP_USER_AGENT"},
     {"connection", "HTTP_CONNECTION"},
+    {"content-type", "HTTP_CONTENT_TYPE"},
+    {"x-request-id", "HTTP_X_REQUEST_ID"},
     {"cache-control", "HTTP_CACHE_CONTROL"},
     {"authorization", "HTTP_AUTHORIZATION"},
-    {"origin", "HTTP_ORIGIN"},
-    {"content-type", "HTTP_CONTENT_TYPE"},
-    {"content-length", "HTTP_CONTENT_LENGTH"},
-    {"x-requested-with", "HTTP_X_REQUESTED_WITH"},
-    {"x-forwarded-for", "HTTP_X_FORWARDED_FOR"},
-    {"x-forwarded-proto", "HTTP_X_FORWARDED_PROTO"},
-    {"x-request-id", "HTTP_X_REQUEST_ID"},
     {"if-none-match", "HTTP_IF_NONE_MATCH"},
-    {"if-modified-since", "HTTP_IF_MODIFIED_SINCE"},
-    {"upgrade-insecure-requests", "HTTP_UPGRADE_INSECURE_REQUESTS"},
+    {"content-length", "HTTP_CONTENT_LENGTH"},
     {"sec-fetch-dest", "HTTP_SEC_FETCH_DEST"},
     {"sec-fetch-mode", "HTTP_SEC_FETCH_MODE"},
     {"sec-fetch-site", "HTTP_SEC_FETCH_SITE"},
     {"sec-fetch-user", "HTTP_SEC_FETCH_USER"},
-    {"priority", "HTTP_PRIORITY"},
-    {"dnt", "HTTP_DNT"},
+    {"accept-language", "HTTP_ACCEPT_LANGUAGE"},
+    {"accept-encoding", "HTTP_ACCEPT_ENCODING"},
+    {"x-forwarded-for", "HTTP_X_FORWARDED_FOR"},
+    {"x-requested-with", "HTTP_X_REQUESTED_WITH"},
+    {"x-forwarded-proto", "HTTP_X_FORWARDED_PROTO"},
+    {"if-modified-since", "HTTP_IF_MODIFIED_SINCE"},
+    {"upgrade-insecure-requests", "HTTP_UPGRADE_INSECURE_REQUESTS"},
 };
-enum { KNOWN_COUNT = sizeof known / sizeof known[0], KEY_MAX = 256 };
+enum { KNOWN_COUNT = sizeof known / sizeof known[0], KNOWN_LEN_MAX = 32, KEY_MAX = 256 };
 static zend_string *known_keys[KNOWN_COUNT];
-static size_t known_lens[KNOWN_COUNT];
+/* Those of so many letters begin here, and end where the longer ones do. */
+static uint8_t known_from[KNOWN_LEN_MAX + 2];
 
 /* The process's environment, made PHP strings once. Bounded by the system's ARG_MAX. */
 typedef struct {
@@ -115,38 +118,6 @@ static void startup_environment(void) {
     }
 }
 
-void samovar_variables_startup(void) {
-    for (int i = 0; i < FIELD_COUNT; i++) {
-        field_keys[i] = interned(fields[i].name);
-    }
-    for (int i = 0; i < KNOWN_COUNT; i++) {
-        known_keys[i] = interned(known[i].key);
-        known_lens[i] = strlen(known[i].header);
-    }
-    key_content_type = interned("CONTENT_TYPE");
-    key_content_length = interned("CONTENT_LENGTH");
-    key_scheme = interned("REQUEST_SCHEME");
-    key_https = interned("HTTPS");
-    key_gateway = interned("GATEWAY_INTERFACE");
-    key_software = interned("SERVER_SOFTWARE");
-    key_remote_port = interned("REMOTE_PORT");
-    key_server_port = interned("SERVER_PORT");
-    key_redirect_status = interned("REDIRECT_STATUS");
-    key_self = interned("PHP_SELF");
-    key_user = interned("REMOTE_USER");
-    key_frankenphp = interned("FRANKENPHP_WORKER");
-    value_one = interned("1");
-    value_http = interned("http");
-    value_https = interned("https");
-    value_on = interned("on");
-    value_gateway = interned("CGI/1.1");
-    value_software = interned(samovar_settings->server_software);
-    value_redirect_status = interned("200");
-    startup_environment();
-    import_process_environment = php_import_environment_variables;
-    php_import_environment_variables = import_environment;
-}
-
 static void put(HashTable *to, zend_string *key, zend_string *value) {
     zval zv;
     ZVAL_STR(&zv, value);
@@ -179,8 +150,11 @@ static size_t header_key(char *key, const char *name, size_t len) {
 }
 
 static zend_string *known_key(const char *name, size_t len) {
-    for (int i = 0; i < KNOWN_COUNT; i++) {
-        if (known_lens[i] == len && memcmp(known[i].header, name, len) == 0) {
+    if (len > KNOWN_LEN_MAX) {
+        return NULL;
+    }
+    for (size_t i = known_from[len]; i < known_from[len + 1]; i++) {
+        if (memcmp(known[i].header, name, len) == 0) {
             return known_keys[i];
         }
     }
@@ -254,12 +228,17 @@ static void put_request(const samovar_head *r, HashTable *to) {
     put_variables(r, to);
 }
 
+/* The application's, below its root. */
+static const char *app_script_name(void) {
+    const size_t root = strlen(samovar_settings->root);
+    const char *script = samovar_settings->app_script;
+    return root && strncmp(script, samovar_settings->root, root) == 0 ? script + root : script;
+}
+
 /* At boot: what every request will have in common. */
 static void put_boot(HashTable *to) {
     const size_t root = strlen(samovar_settings->root);
-    const char *script = samovar_settings->app_script;
-    const char *name =
-        root && strncmp(script, samovar_settings->root, root) == 0 ? script + root : script;
+    const char *script = samovar_settings->app_script, *name = app_script_name();
     put_text(to, field_keys[FIELD_script_filename], script, strlen(script));
     put_text(to, field_keys[FIELD_script_name], name, strlen(name));
     put_text(to, field_keys[FIELD_document_root], samovar_settings->root, root);
@@ -271,14 +250,133 @@ static bool is_frankenphp_worker(const samovar_head *r) {
     return samovar_settings->frankenphp_worker && (!r || r->flags & SAMOVAR_APP);
 }
 
-void samovar_register_variables(zval *array) {
-    HashTable *to = Z_ARRVAL_P(array);
-    const samovar_head *r = samovar_current;
-    uint32_t further = r ? r->headers + r->variables : 0;
-    zend_hash_extend(to, (uint32_t)environment_count + FIELD_COUNT + 14 + further, 0);
+static void put_environment(HashTable *to) {
     for (size_t i = 0; i < environment_count; i++) {
         put(to, environment[i].key, environment[i].value);
     }
+}
+
+/* ---- its shape ----------------------------------------------------------------------------- */
+
+/* What $_SERVER has in each request, in PHP's order, made once: a request copies it as it lies, and
+ * sets values where they stand. All of its keys and values are interned. */
+typedef struct {
+    HashTable array;
+    uint32_t fields[FIELD_COUNT];
+    uint32_t content_type, content_length, remote_port, server_port, user;
+} shape;
+enum { LATER = 6 /* PHP_SELF, and what PHP adds */ };
+
+/* By whether it is by HTTPS, of a worker of FrankenPHP's, and has many headers. */
+static shape shapes[2][2][2];
+
+static uint32_t place_of(const HashTable *array, const zend_string *key) {
+    const zval *value = zend_hash_find(array, (zend_string *)key);
+    return (uint32_t)((const Bucket *)value - array->arData);
+}
+
+static void make_shape(shape *s, bool is_https, bool is_worker, uint32_t room) {
+    static samovar_head nothing;
+    nothing.flags = is_https ? SAMOVAR_HTTPS : 0;
+    nothing.content_length = -1;
+    zend_hash_init(&s->array, room, NULL, NULL, 1);
+    zend_hash_real_init_mixed(&s->array);
+    put_environment(&s->array);
+    if (is_worker) {
+        put(&s->array, key_frankenphp, value_one);
+    }
+    put_request(&nothing, &s->array);
+    for (int i = 0; i < FIELD_COUNT; i++) {
+        s->fields[i] = place_of(&s->array, field_keys[i]);
+    }
+    s->content_type = place_of(&s->array, key_content_type);
+    s->content_length = place_of(&s->array, key_content_length);
+    s->remote_port = place_of(&s->array, key_remote_port);
+    s->server_port = place_of(&s->array, key_server_port);
+    s->user = place_of(&s->array, key_user);
+}
+
+static void startup_shapes(void) {
+    const uint32_t room = (uint32_t)environment_count + FIELD_COUNT + 12;
+    for (int https = 0; https < 2; https++) {
+        for (int worker = 0; worker <= samovar_settings->frankenphp_worker; worker++) {
+            shape *pair = shapes[https][worker];
+            make_shape(&pair[0], https, worker, room);
+            make_shape(&pair[1], https, worker, pair[0].array.nTableSize * 2);
+        }
+    }
+}
+
+static const shape *shape_for(const samovar_head *r, uint32_t further) {
+    const shape *pair = shapes[!!(r->flags & SAMOVAR_HTTPS)][is_frankenphp_worker(r)];
+    const HashTable *small = &pair[0].array;
+    return &pair[small->nNumUsed + further + LATER > small->nTableSize];
+}
+
+/* Into an array that nothing was put into. */
+static void copy_shape(HashTable *to, const HashTable *from) {
+    char *data = emalloc(HT_SIZE(from));
+    memcpy(data, HT_GET_DATA_ADDR(from), HT_USED_SIZE(from));
+    to->nTableSize = from->nTableSize;
+    to->nTableMask = from->nTableMask;
+    to->nNumUsed = from->nNumUsed;
+    to->nNumOfElements = from->nNumOfElements;
+    HT_SET_DATA_ADDR(to, data);
+    HT_FLAGS(to) = HT_FLAGS(from);
+}
+
+static void set_text(HashTable *in, uint32_t place, const char *text, size_t len) {
+    ZVAL_STRINGL_FAST(&in->arData[place].val, text, len);
+}
+
+static void set_number(HashTable *in, uint32_t place, int64_t number) {
+    ZVAL_STR(&in->arData[place].val, zend_long_to_str(number));
+}
+
+static void set_field(const samovar_head *r, HashTable *in, const shape *s, int field) {
+    const samovar_str *value = (const samovar_str *)((const char *)r + fields[field].offset);
+    const char *text = samovar_text(r, *value);
+    zend_string *usual = usual_values[field];
+    if (usual && ZSTR_LEN(usual) == value->len && memcmp(ZSTR_VAL(usual), text, value->len) == 0) {
+        ZVAL_INTERNED_STR(&in->arData[s->fields[field]].val, usual);
+    } else {
+        set_text(in, s->fields[field], text, value->len);
+    }
+}
+
+static void put_shaped(const samovar_head *r, HashTable *to) {
+    const shape *s = shape_for(r, r->headers + r->variables);
+    copy_shape(to, &s->array);
+    for (int i = 0; i < FIELD_COUNT; i++) {
+        set_field(r, to, s, i);
+    }
+    const char *content_type = samovar_optional(r, r->content_type);
+    set_text(to, s->content_type, content_type ? content_type : "", r->content_type.len);
+    if (r->content_length >= 0) {
+        set_number(to, s->content_length, r->content_length);
+    }
+    set_number(to, s->remote_port, r->remote_port);
+    set_number(to, s->server_port, r->server_port);
+    const char *user = SG(request_info).auth_user;
+    if (user) {
+        set_text(to, s->user, user, strlen(user));
+    }
+    put_headers(r, to);
+    put_variables(r, to);
+}
+
+/* `array` is a new one. */
+void samovar_register_variables(zval *array) {
+    HashTable *to = Z_ARRVAL_P(array);
+    const samovar_head *r = samovar_current;
+    if (r && !(r->flags & SAMOVAR_FASTCGI) && HT_FLAGS(to) & HASH_FLAG_UNINITIALIZED) {
+        put_shaped(r, to);
+        put_self(r, to);
+        return;
+    }
+    uint32_t further = r ? r->headers + r->variables : 0;
+    zend_hash_extend(to, (uint32_t)environment_count + FIELD_COUNT + 14 + further, 0);
+    put_environment(to);
     if (is_frankenphp_worker(r)) {
         put(to, key_frankenphp, value_one);
     }
@@ -289,6 +387,55 @@ void samovar_register_variables(zval *array) {
     put_request(r, to);
     put_self(r, to);
 }
+
+/* ---- the start ----------------------------------------------------------------------------- */
+
+static void startup_usual_values(void) {
+    usual_values[FIELD_method] = interned("GET");
+    usual_values[FIELD_protocol] = interned("HTTP/1.1");
+    usual_values[FIELD_script_filename] = interned(samovar_settings->app_script);
+    usual_values[FIELD_document_root] = interned(samovar_settings->root);
+    usual_values[FIELD_script_name] = interned(app_script_name());
+    usual_values[FIELD_document_uri] = usual_values[FIELD_script_name];
+}
+
+void samovar_variables_startup(void) {
+    for (int i = 0; i < FIELD_COUNT; i++) {
+        field_keys[i] = interned(fields[i].name);
+    }
+    for (int i = 0; i < KNOWN_COUNT; i++) {
+        known_keys[i] = interned(known[i].key);
+        for (size_t len = strlen(known[i].header) + 1; len < sizeof known_from; len++) {
+            known_from[len] = (uint8_t)(i + 1);
+        }
+    }
+    key_content_type = interned("CONTENT_TYPE");
+    key_content_length = interned("CONTENT_LENGTH");
+    key_scheme = interned("REQUEST_SCHEME");
+    key_https = interned("HTTPS");
+    key_gateway = interned("GATEWAY_INTERFACE");
+    key_software = interned("SERVER_SOFTWARE");
+    key_remote_port = interned("REMOTE_PORT");
+    key_server_port = interned("SERVER_PORT");
+    key_redirect_status = interned("REDIRECT_STATUS");
+    key_self = interned("PHP_SELF");
+    key_user = interned("REMOTE_USER");
+    key_frankenphp = interned("FRANKENPHP_WORKER");
+    value_one = interned("1");
+    value_http = interned("http");
+    value_https = interned("https");
+    value_on = interned("on");
+    value_gateway = interned("CGI/1.1");
+    value_software = interned(samovar_settings->server_software);
+    value_redirect_status = interned("200");
+    startup_environment();
+    startup_usual_values();
+    startup_shapes();
+    import_process_environment = php_import_environment_variables;
+    php_import_environment_variables = import_environment;
+}
+
+/* ---- $_ENV and getenv() ---------------------------------------------------------------------- */
 
 /* $_ENV and getenv() without a name: php-fpm adds the FastCGI parameters to the process's own. */
 static void import_environment(zval *array) {
