@@ -2,7 +2,7 @@
 //!
 //! `certificate` knows its names, `staple` what its authority says of it, `revocation` which of clients are no longer good; `files` has what the
 //! settings name, by `reading`, and `stamp` knows when to look again; `watch` knows when it ends, `issued` has what an authority has issued meanwhile, `chooser` picks a
-//! certificate by the name that a client asks for, `client` is what PHP is told of a client's own. Knows no connection; imports no other folder of this crate.
+//! certificate by the name that a client asks for, `client` is what PHP is told of a client's own, and of the connection. Knows no connection; imports no other folder of this crate.
 
 mod certificate;
 mod chooser;
@@ -83,6 +83,8 @@ pub(crate) struct Session {
     pub(crate) config: Arc<ServerConfig>,
     /// Clients are asked for a certificate.
     pub(crate) asks_client: bool,
+    /// PHP is told how it is encrypted.
+    pub(crate) tells_how: bool,
     /// What an authority gets that looks for a proof, while there is one.
     pub(crate) proofs: Option<Arc<ServerConfig>>,
 }
@@ -235,6 +237,7 @@ impl Tls {
         Session {
             config: Arc::clone(&current.config),
             asks_client: current.settings.client_ca.is_some(),
+            tells_how: current.settings.variables,
             proofs: self.issued.shows_handshakes().then(|| Arc::clone(&self.proofs)),
         }
     }

@@ -20,7 +20,7 @@ pub(crate) struct Ends {
     pub(crate) local_text: String,
     /// Client and server, or client and proxy, speak TLS.
     pub(crate) is_tls: bool,
-    /// What PHP is told of the client's certificate.
+    /// What PHP is told of TLS: the client's certificate, how the connection is encrypted.
     pub(crate) variables: Variables,
 }
 

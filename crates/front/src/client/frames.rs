@@ -5,6 +5,10 @@
 //! busy for nothing: requests that are taken back at once (rapid reset), empty frames, pings, settings, windows in steps of a
 //! byte. Each such frame costs a unit; requests, bytes of bodies, and bytes that the client takes earn some, and so does
 //! time: a connection may live for days, and many clients of a proxy share one. A pure machine.
+//!
+//! Two of h2's own counts never go down: of empty pieces of bodies, and of streams that it has ended because of the client's
+//! mistakes. The former do not reach it, but for those that were cut by a read; by the latter a connection wears out, and is left in good
+//! time, as no client minds.
 
 /// What a connection begins with.
 const PREFACE_BYTES: usize = 24;
@@ -15,7 +19,9 @@ const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const GOAWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
+const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
+const PADDED: u8 = 8;
 /// The highest bit of a stream's number means nothing (RFC 9113, 4.1).
 const STREAM_MASK: u32 = 0x7fff_ffff;
 const ENHANCE_YOUR_CALM: u32 = 0x0b;
@@ -34,6 +40,14 @@ const SMALL_BYTES: u32 = 256;
 const SMALL_PIECES_MAX: u32 = 256;
 /// Requests that may be taken back, besides as many as were answered.
 const RESETS_MAX: u64 = 400;
+/// Streams that h2 ends before it ends the connection: the count of its whole life.
+pub(super) const RESET_BY_US_MAX: usize = 1000;
+/// And empty pieces of bodies, which cannot be set there (`MAX_RECV_EMPTY_DATA_FRAMES`).
+#[cfg(test)]
+const EMPTY_OF_H2_MAX: u32 = 100;
+/// From when on a connection is worn out. What has begun by then goes on, and has as much again left.
+const RESET_BY_US_WORN: usize = RESET_BY_US_MAX / 2;
+const EMPTY_WORN: u32 = 50;
 /// As nghttp2 has it.
 const RESETS_PER_SECOND: u64 = 33;
 
@@ -48,6 +62,9 @@ pub(super) struct Frames {
     resets: Allowance,
     credit: Allowance,
     small_pieces: u32,
+    /// What h2 counts for the connection's whole life.
+    reset_by_us: usize,
+    empty_of_h2: u32,
 }
 
 /// The client does what no client does.
@@ -64,19 +81,56 @@ impl Frames {
             resets: Allowance::new(RESETS_MAX, RESETS_PER_SECOND, now_ms),
             credit: Allowance::new(CREDIT_MAX, CREDIT_PER_SECOND, now_ms),
             small_pieces: 0,
+            reset_by_us: 0,
+            empty_of_h2: 0,
         }
     }
 
-    /// Looks at bytes that have arrived.
-    pub(super) fn pass(&mut self, mut bytes: &[u8], now_ms: u64) -> Result<(), Flood> {
+    /// Looks at bytes that have arrived, and takes out the empty pieces of bodies that lie among them as a whole. How many bytes are
+    /// left, from the first on.
+    pub(super) fn pass(&mut self, bytes: &mut [u8], now_ms: u64) -> Result<usize, Flood> {
         self.resets.wait(now_ms);
         self.credit.wait(now_ms);
         let mut last_stream = self.last_stream;
-        while let Some(header) = self.arriving.next(&mut bytes) {
+        let (mut seen, mut kept, mut kept_until) = (0, 0, 0);
+        loop {
+            let mut rest = &bytes[seen..];
+            let header = self.arriving.next(&mut rest);
+            seen = bytes.len() - rest.len();
+            let Some(header) = header else { break };
+            let is_empty = self.is_empty_piece(header, last_stream);
             self.frame(header, &mut last_stream)?;
+            if !is_empty {
+                continue;
+            }
+            let Some(begin) = seen.checked_sub(HEADER_BYTES) else {
+                self.empty_of_h2 += 1;
+                continue;
+            };
+            if kept != kept_until {
+                bytes.copy_within(kept_until..begin, kept);
+            }
+            kept += begin - kept_until;
+            kept_until = seen;
         }
         self.last_stream = last_stream;
-        Ok(())
+        if kept != kept_until {
+            bytes.copy_within(kept_until.., kept);
+        }
+        Ok(kept + bytes.len() - kept_until)
+    }
+
+    /// Whether it says nothing at all: a piece of a body that has begun, without a byte and not the last one.
+    fn is_empty_piece(&self, header: Header, last_stream: u32) -> bool {
+        let [0, 0, 0, DATA, flags, stream @ ..] = header else { return false };
+        let stream = u32::from_be_bytes(stream) & STREAM_MASK;
+        let has_begun = stream != 0 && stream <= last_stream && !self.is_head_open;
+        has_begun && flags & (END_STREAM | PADDED) == 0
+    }
+
+    /// Whether the client had better come by another connection, before h2 ends this one.
+    pub(super) fn is_worn(&self) -> bool {
+        self.reset_by_us >= RESET_BY_US_WORN || self.empty_of_h2 >= EMPTY_WORN
     }
 
     /// So many requests have their answers by now: whoever takes them back then has not had them for nothing.
@@ -87,7 +141,9 @@ impl Frames {
     /// The client has taken these bytes.
     pub(super) fn wrote(&mut self, mut bytes: &[u8]) {
         self.credit.earn(CREDIT_PER_WRITE + bytes.len() as u64 / BYTES_PER_CREDIT);
-        while self.leaving.next(&mut bytes).is_some() {}
+        while let Some(header) = self.leaving.next(&mut bytes) {
+            self.reset_by_us += usize::from(header[3] == RST_STREAM);
+        }
     }
 
     /// Whether others are to have their turn before more is read; asked once for each answer.
@@ -222,9 +278,14 @@ mod tests {
         [&length[1..], &[kind, flags, 0, 0, 0, 1], payload].concat()
     }
 
+    /// What is left is what h2 gets; most tests do not mind.
+    fn pass(frames: &mut Frames, bytes: &[u8], now_ms: u64) -> Result<(), Flood> {
+        frames.pass(&mut bytes.to_vec(), now_ms).map(drop)
+    }
+
     fn begun() -> Frames {
         let mut frames = Frames::new(NOW_MS);
-        assert_eq!(frames.pass(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", NOW_MS), Ok(()));
+        assert_eq!(pass(&mut frames, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", NOW_MS), Ok(()));
         frames
     }
 
@@ -236,7 +297,7 @@ mod tests {
         let mut now_ms = NOW_MS;
         let mut is_good = || {
             now_ms += round_ms;
-            let passed = frames.pass(&bytes, now_ms);
+            let passed = pass(&mut frames, &bytes, now_ms);
             frames.answered(answered);
             passed.is_ok()
         };
@@ -301,9 +362,9 @@ mod tests {
             asked[5..9].copy_from_slice(&(stream | 1 << 31).to_be_bytes());
             asked
         };
-        assert_eq!(frames.pass(&asked(5), NOW_MS), Ok(()));
+        assert_eq!(pass(&mut frames, &asked(5), NOW_MS), Ok(()));
         let flood = [asked(7), frame(6, 0, &[0; 8]).repeat(20_000)].concat();
-        assert_eq!(frames.pass(&flood, NOW_MS), Err(Flood));
+        assert_eq!(pass(&mut frames, &flood, NOW_MS), Err(Flood));
         let said = frames.goodbye().expect("nothing was begun");
         assert_eq!(said, [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 11]);
         let answer = [frame(0, 0, b"answer"), frame(6, 1, &[0; 8])].concat();
@@ -321,8 +382,46 @@ mod tests {
         let window = frame(8, 0, &[0, 0, 1, 0]);
         for _ in 0..100_000 {
             frames.wrote(&[0; 100]);
-            assert_eq!(frames.pass(&[&window[..], &window].concat(), NOW_MS), Ok(()));
+            assert_eq!(pass(&mut frames, &[&window[..], &window].concat(), NOW_MS), Ok(()));
         }
+    }
+
+    #[test]
+    fn empty_pieces_do_not_reach_h2_and_nothing_else_is_missing() {
+        let asked = frame(1, 4, b"x");
+        let (empty, last) = (frame(0, 0, &[]), frame(0, 1, &[]));
+        let piece = frame(0, 0, b"piece");
+        let mut frames = begun();
+        let mut bytes =
+            [&empty[..], &asked, &empty, &piece, &empty, &empty, &piece, &last].concat();
+        let kept = frames.pass(&mut bytes, NOW_MS).expect("no flood");
+        assert_eq!(bytes[..kept], [&empty[..], &asked, &piece, &piece, &last].concat());
+        assert_eq!(frames.pass(&mut empty.repeat(9), NOW_MS), Ok(0), "nothing else came");
+        let padded = frame(0, PADDED, &[]);
+        assert_eq!(frames.pass(&mut padded.clone(), NOW_MS), Ok(9), "h2 has to refuse it");
+        let open = [frame(1, 0, b"x"), empty.clone()].concat();
+        assert_eq!(frames.pass(&mut open.clone(), NOW_MS), Ok(open.len()), "and that");
+    }
+
+    #[test]
+    fn a_connection_wears_out_before_h2_ends_it() {
+        let mut frames = begun();
+        let reset = frame(3, 0, &[0; 4]);
+        for _ in 1..RESET_BY_US_WORN {
+            frames.wrote(&reset);
+        }
+        assert!(!frames.is_worn());
+        frames.wrote(&reset);
+        assert!(frames.is_worn());
+        let mut frames = begun();
+        assert_eq!(pass(&mut frames, &frame(1, 4, b"x"), NOW_MS), Ok(()));
+        let empty = frame(0, 0, &[]);
+        for at in 0..EMPTY_OF_H2_MAX / 2 {
+            assert!(!frames.is_worn(), "{at}");
+            assert_eq!(frames.pass(&mut empty[..4].to_vec(), NOW_MS), Ok(4));
+            assert_eq!(frames.pass(&mut empty[4..].to_vec(), NOW_MS), Ok(5));
+        }
+        assert!(frames.is_worn());
     }
 
     #[test]
@@ -332,13 +431,13 @@ mod tests {
         let head = frame(1, 0, b"abc");
         for (at, byte) in head.iter().enumerate() {
             assert_eq!(frames.is_inside_head(), at >= HEADER_BYTES, "{at}");
-            assert_eq!(frames.pass(&[*byte], NOW_MS), Ok(()));
+            assert_eq!(pass(&mut frames, &[*byte], NOW_MS), Ok(()));
         }
         assert!(frames.is_inside_head(), "it goes on in the next frame");
         let end = frame(9, 4, b"abc");
-        assert_eq!(frames.pass(&end[..10], NOW_MS), Ok(()));
+        assert_eq!(pass(&mut frames, &end[..10], NOW_MS), Ok(()));
         assert!(frames.is_inside_head());
-        assert_eq!(frames.pass(&end[10..], NOW_MS), Ok(()));
+        assert_eq!(pass(&mut frames, &end[10..], NOW_MS), Ok(()));
         assert!(!frames.is_inside_head());
     }
 
@@ -346,8 +445,8 @@ mod tests {
         #[test]
         fn it_does_not_matter_how_it_is_cut(bytes: Vec<u8>, cut in 1usize..20) {
             let (mut whole, mut pieces) = (begun(), begun());
-            let expected = whole.pass(&bytes, NOW_MS);
-            let found = bytes.chunks(cut).try_for_each(|piece| pieces.pass(piece, NOW_MS));
+            let expected = pass(&mut whole, &bytes, NOW_MS);
+            let found = bytes.chunks(cut).try_for_each(|piece| pass(&mut pieces, piece, NOW_MS));
             prop_assert_eq!(found, expected);
             prop_assert_eq!(whole.is_inside_head(), pieces.is_inside_head());
         }

@@ -4,7 +4,7 @@
 //! that stream's. Interim answers do not go out: hyper has none for servers.
 
 use super::connection::{Close, ConnectionState};
-use super::frames::Frames;
+use super::frames::{Frames, RESET_BY_US_MAX};
 use super::handler::Handler;
 use super::screen::Note;
 use super::socket::AnySocket;
@@ -33,8 +33,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 const STREAMS_MAX: u32 = 100;
 /// Requests that a client has taken back and that nobody has looked at.
 const RESET_UNSEEN_MAX: usize = 20;
-/// Streams that we have ended because of the client's mistakes.
-const RESET_BY_US_MAX: usize = 100;
 /// Bytes of bodies that a client may send before somebody takes them: for a stream, and for all.
 const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
@@ -52,7 +50,7 @@ where
 {
     let shared = &state.shared;
     let frames = Frames::new(shared.clock.now_ms());
-    let io = TokioIo::new(Counted { stream, frames, state: Rc::clone(state) });
+    let io = TokioIo::new(Counted { stream, frames, state: Rc::clone(state), is_worn: false });
     let for_requests = Rc::clone(state);
     let service = service_fn(move |request: Request<Incoming>| {
         let state = Rc::clone(&for_requests);
@@ -256,6 +254,8 @@ struct Counted {
     stream: AnySocket,
     frames: Frames,
     state: Rc<ConnectionState>,
+    /// The client has been told to leave.
+    is_worn: bool,
 }
 
 impl Counted {
@@ -296,14 +296,25 @@ impl AsyncRead for Counted {
         let now_ms = self.state.shared.clock.now_ms();
         let answered = self.state.streams.take_answered();
         self.frames.answered(answered);
-        if self.frames.pass(&buffer.filled()[before..], now_ms).is_err() {
+        let came = buffer.filled().len() - before;
+        let Ok(kept) = self.frames.pass(&mut buffer.filled_mut()[before..], now_ms) else {
             return Poll::Ready(Err(self.refuse(cx)));
+        };
+        buffer.set_filled(before + kept);
+        if self.frames.is_worn() && !self.is_worn {
+            self.is_worn = true;
+            self.state.finish();
         }
         let since = &self.state.streams.head_since_ms;
         if !self.frames.is_inside_head() {
             since.set(0);
         } else if since.get() == 0 {
             since.set(now_ms.max(1));
+        }
+        if kept == 0 && came > 0 {
+            // Nothing is the end, to hyper.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
         }
         Poll::Ready(Ok(()))
     }

@@ -147,7 +147,7 @@ async fn open(
     }
     let mut is_http2 = false;
     if let Some(session) = before.tls {
-        let asks_client = session.asks_client;
+        let (asks_client, tells_how) = (session.asks_client, session.tells_how);
         if unless_closed(state, is_in_the_clear(&stream)).await? {
             tracing::debug!(peer = ends.peer_text, "HTTP came where TLS is spoken");
             let _ = unless_closed(state, ask_for_https(stream)).await;
@@ -165,6 +165,9 @@ async fn open(
                 if asks_client {
                     let shown = session.peer_certificates().and_then(<[_]>::first);
                     ends.variables = client::variables(shown);
+                }
+                if tells_how {
+                    ends.variables.extend(client::connection(session));
                 }
                 stream = Box::new(secured);
             }

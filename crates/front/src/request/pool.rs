@@ -13,6 +13,8 @@ use samovar_ring::{WorkerReport, WorkerState};
 use std::fmt::Write;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// Long ago, as php-fpm says it beside [`NO_CACHE`].
+const EXPIRED: HeaderValue = HeaderValue::from_static("Thu, 01 Jan 1970 00:00:00 GMT");
 const NO_CACHE: HeaderValue =
     HeaderValue::from_static("no-cache, no-store, must-revalidate, max-age=0");
 /// What is told for the name of the one pool, where there are no others.
@@ -58,6 +60,7 @@ fn answer(kind: &'static str, text: String) -> Response<AnswerBody> {
     let mut response = Response::new(AnswerBody::whole(text.into()));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::EXPIRES, EXPIRED);
     headers.insert(header::CACHE_CONTROL, NO_CACHE);
     response
 }
@@ -100,12 +103,12 @@ impl Status {
         let pairs = vec![
             ("accepted conn", shared.common.requests(), "accepted_connections", "counter", "The number of requests that came."),
             ("listen queue", queued, "listen_queue", "gauge", "The number of requests that wait for a process."),
-            ("max listen queue", queued_max, "max_listen_queue", "gauge", "The most that were seen to wait."),
+            ("max listen queue", queued_max, "max_listen_queue", "counter", "The most that were seen to wait."),
             ("listen queue len", settings.limits.queue_max as u64, "listen_queue_length", "gauge", "The number of requests that may wait."),
             ("idle processes", idle, "idle_processes", "gauge", "The number of idle processes."),
             ("active processes", busy, "active_processes", "gauge", "The number of active processes."),
             ("total processes", workers.len() as u64, "total_processes", "gauge", "The number of idle and active processes."),
-            ("max active processes", busy_max, "max_active_processes", "gauge", "The most that were seen to be active."),
+            ("max active processes", busy_max, "max_active_processes", "counter", "The most that were seen to be active."),
         ];
         let range = &settings.workers;
         let is_static = range.min == range.max;

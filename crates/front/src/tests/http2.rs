@@ -364,6 +364,57 @@ fn a_body_may_come_in_many_small_pieces() {
     assert_eq!(client.answer(1), (OK, PIECES.to_string().into_bytes()));
 }
 
+/// Whoever has written nothing lately may say so by a piece without a byte, for as long as an upload takes. (h2 counts these for the
+/// connection's life, and ends it at the hundred and first.)
+#[test]
+fn empty_pieces_cost_nobody_the_connection() {
+    let server = Server::new().work(|job| {
+        let length = job.body().expect("a body").len();
+        job.answer(&length.to_string())
+    });
+    let mut client = Client::begin(&server, 65_535);
+    for stream in [1, 3] {
+        client.send(&frame(HEADERS, END_HEADERS, stream, &head("POST", "/")));
+        for _ in 0..300 {
+            let pieces = [frame(DATA, 0, stream, b""), frame(DATA, 0, stream, b"x")].concat();
+            client.send(&[&pieces[..], &frame(DATA, 0, stream, b"")].concat());
+            client.send(&[frame(DATA, 0, stream, b""), frame(PING, 0, 0, &[0; 8])].concat());
+            assert_eq!(client.of_kind(PING).flags, 1);
+        }
+        client.send(&frame(DATA, END_STREAM, stream, b""));
+        assert_eq!(client.answer(stream), (OK, b"300".to_vec()));
+    }
+}
+
+/// A proxy's visitors make mistakes for days, on one connection: it is told to come by another one, and nobody loses an answer. (h2
+/// counts these for the connection's life, too.)
+#[test]
+fn mistakes_of_many_visitors_cost_nobody_an_answer() {
+    let (go, wait) = channel::<()>();
+    let wait = Mutex::new(wait);
+    let server = Server::new().work(move |job| {
+        wait.lock().unwrap().recv_timeout(WATCHDOG).expect("the test says when");
+        job.answer("all of it")
+    });
+    let mut client = Client::begin(&server, 65_535);
+    client.ask_for(1, "/");
+    until("it runs", || server.handle.counters().in_flight == 1);
+    let mistake = [head("GET", "/"), fields(&[("connection", "close")])].concat();
+    let said = (1u32..2000).find_map(|at| {
+        client.send(&frame(HEADERS, END_STREAM | END_HEADERS, 2 * at + 1, &mistake));
+        let frame = std::iter::from_fn(|| client.frame())
+            .find(|frame| matches!(frame.kind, RST_STREAM | GOAWAY));
+        frame.filter(|frame| frame.kind == GOAWAY).map(|frame| (at, frame))
+    });
+    let (at, said) = said.expect("it wears out");
+    assert!(at > 400, "{at} mistakes");
+    assert_eq!(said.payload[4..8], [0; 4], "it is no error");
+    go.send(()).expect("a worker waits");
+    let ends =
+        std::iter::from_fn(|| client.frame()).find(|frame| frame.stream == 1 && frame.ends());
+    assert_eq!(ends.map(|frame| frame.payload), Some(b"all of it".to_vec()));
+}
+
 /// Which of its requests were not begun a client learns by the last frame that it gets (RFC 9113, 6.8).
 #[test]
 fn a_flood_is_told_so() {

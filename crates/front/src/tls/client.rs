@@ -1,7 +1,8 @@
-//! A client's certificate → what PHP is told of it, as nginx names it.
+//! A client's certificate → what PHP is told of it, as nginx names it; and of how a connection is encrypted, as Apache does.
 
 use jiff::Timestamp;
 use rustls::pki_types::CertificateDer;
+use rustls::{CipherSuite, ProtocolVersion, ServerConnection};
 use std::fmt::Write;
 use x509_parser::objects::{oid_registry, oid2abbrev};
 use x509_parser::prelude::{FromDer, X509Certificate, X509Name};
@@ -27,6 +28,42 @@ pub(crate) fn variables(shown: Option<&CertificateDer<'_>>) -> Variables {
         ("SSL_CLIENT_V_START", date(&certificate.validity().not_before)),
         ("SSL_CLIENT_V_END", date(&certificate.validity().not_after)),
     ]
+}
+
+/// What is told of how a connection is encrypted.
+pub(crate) fn connection(session: &ServerConnection) -> Variables {
+    let version = session.protocol_version().map(version);
+    let cipher = session.negotiated_cipher_suite().map(|suite| cipher(suite.suite()));
+    let name = session.server_name().map(str::to_owned);
+    let all = [("SSL_PROTOCOL", version), ("SSL_CIPHER", cipher), ("SSL_TLS_SNI", name)];
+    all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+fn version(version: ProtocolVersion) -> String {
+    match version {
+        ProtocolVersion::TLSv1_2 => "TLSv1.2".to_owned(),
+        ProtocolVersion::TLSv1_3 => "TLSv1.3".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// OpenSSL's names are those of RFC 8446 for TLS 1.3, and older ones of its own for 1.2.
+fn cipher(suite: CipherSuite) -> String {
+    let name = match suite {
+        CipherSuite::TLS13_AES_256_GCM_SHA384 => "TLS_AES_256_GCM_SHA384",
+        CipherSuite::TLS13_AES_128_GCM_SHA256 => "TLS_AES_128_GCM_SHA256",
+        CipherSuite::TLS13_CHACHA20_POLY1305_SHA256 => "TLS_CHACHA20_POLY1305_SHA256",
+        CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384 => "ECDHE-ECDSA-AES256-GCM-SHA384",
+        CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 => "ECDHE-ECDSA-AES128-GCM-SHA256",
+        CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256 => {
+            "ECDHE-ECDSA-CHACHA20-POLY1305"
+        }
+        CipherSuite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 => "ECDHE-RSA-AES256-GCM-SHA384",
+        CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 => "ECDHE-RSA-AES128-GCM-SHA256",
+        CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 => "ECDHE-RSA-CHACHA20-POLY1305",
+        other => return format!("{other:?}"),
+    };
+    name.to_owned()
 }
 
 /// RFC 2253: the last part first, each value escaped.
@@ -91,6 +128,21 @@ fn date(at: &ASN1Time) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each suite that can be agreed upon has OpenSSL's name.
+    #[test]
+    fn ciphers_have_names() {
+        let provider = rustls::crypto::ring::default_provider();
+        for suite in &provider.cipher_suites {
+            let (ours, name) = (format!("{:?}", suite.suite()), cipher(suite.suite()));
+            let plain =
+                |text: &str| text.replace("TLS13", "TLS").replace("_WITH", "").replace('-', "_");
+            let openssl = plain(&name).replace("AES256", "AES_256").replace("AES128", "AES_128");
+            let rfc = plain(&ours);
+            assert_ne!(name, ours);
+            assert!(rfc == openssl || rfc.starts_with(&format!("TLS_{openssl}")), "{ours}: {name}");
+        }
+    }
 
     #[test]
     fn values_are_escaped() {

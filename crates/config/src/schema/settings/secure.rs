@@ -51,6 +51,8 @@ pub struct Tls {
     pub min_version: TlsVersion,
     /// `Strict-Transport-Security` of answers over TLS.
     pub hsts: Option<String>,
+    /// PHP is told how a connection is encrypted.
+    pub variables: bool,
     /// PEM file with the authorities of clients' certificates: absolute.
     pub client_ca: Option<PathBuf>,
     /// Files with what these authorities have revoked, PEM or DER: absolute.
