@@ -115,7 +115,7 @@ fn validators(metadata: &Metadata, coding: Option<Coding>) -> Validators {
     }
 }
 
-/// Extensions that mime_guess has an old name for, or that of another format, as nginx has them.
+/// Extensions that `mime_guess` has an old name for, or that of another format, as nginx has them.
 const TYPES: &[(&str, &str)] = &[
     ("m3u8", "application/vnd.apple.mpegurl"),
     ("mid", "audio/midi"),
