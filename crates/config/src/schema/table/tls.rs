@@ -89,7 +89,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         kind: Kind::Switch(|settings| &mut settings.tls.variables),
         default: Preset::Text("false"),
         doc: "Tell PHP how a connection is encrypted",
-        long: "`$_SERVER` has SSL_PROTOCOL (`TLSv1.3`), SSL_CIPHER as OpenSSL names it, and SSL_TLS_SNI, the name that the client has asked                for: as with Apache's `SSLOptions +StdEnvVars`. Without it `HTTPS` alone says that TLS is spoken, as behind nginx.",
+        long: "`$_SERVER` has SSL_PROTOCOL (`TLSv1.3`), SSL_CIPHER as OpenSSL names it, and SSL_TLS_SNI, the name that the client has asked \
+               for: as with Apache's `SSLOptions +StdEnvVars`. Without it `HTTPS` alone says that TLS is spoken, as behind nginx.",
         ..PLAIN
     },
     Setting {
