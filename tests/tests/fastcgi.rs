@@ -5,6 +5,8 @@
 mod apache;
 #[path = "fastcgi/caddy.rs"]
 mod caddy;
+#[path = "fastcgi/status.rs"]
+mod status;
 
 use samovar_testkit::http::{Client, Request};
 use samovar_testkit::{Nginx, Oracle, Server, eventually};

@@ -12,6 +12,7 @@ pub(crate) mod link;
 pub(crate) mod lots;
 pub(crate) mod memory;
 pub(crate) mod mishap;
+mod mounts;
 pub(crate) mod packing;
 pub(crate) mod peaks;
 pub(crate) mod scheduling;

@@ -1,7 +1,8 @@
 //! Routes decided a moment ago: in steady state a request costs no `stat`.
 //!
-//! What is not remembered a disk thread decides, once for all who wait for it: a file system that hangs holds up nobody who
-//! has no need of it. Whoever has waited for too long gets what was true before, if anything was.
+//! What is not remembered is decided at once where nothing is mounted that may hang. Else a disk thread decides it, once for all who
+//! wait for it: a file system that hangs holds up nobody who has no need of it. Whoever has waited for too long gets what was true
+//! before, if anything was.
 
 use super::files::DiskFiles;
 use super::path::{encoded, merge_slashes, normalise};
@@ -113,6 +114,9 @@ impl RouteCache {
         disk: &DiskThreads,
         filename: Vec<u8>,
     ) -> Result<Option<String>, ErrorKind> {
+        if disk.are_spared() {
+            return Ok(self.files.below_root(&filename).map(encoded));
+        }
         let files = Arc::clone(&self.files);
         let below = move || Ok(files.below_root(&filename).map(encoded));
         let asking = Box::pin(disk.ask(self.site.root.clone(), below));
@@ -122,8 +126,16 @@ impl RouteCache {
     async fn look_up(&self, disk: &DiskThreads, question: Question<'_>) -> Answer {
         match self.memory.recall(question.key, Some(question.now_ms)) {
             Some(route) => Ok(route),
+            None if disk.are_spared() => Ok(self.decide_now(question)),
             None => Box::pin(self.ask(disk, question)).await,
         }
+    }
+
+    fn decide_now(&self, question: Question<'_>) -> Rc<Routed> {
+        let Question { host, path, key, now_ms } = question;
+        let route = Rc::new(self.site.route(&*self.files, host, path));
+        self.memory.note(key.into(), now_ms, &route);
+        route
     }
 
     async fn ask(&self, disk: &DiskThreads, question: Question<'_>) -> Answer {

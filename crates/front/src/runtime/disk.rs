@@ -4,6 +4,7 @@
 //! nobody else's requests; what the threads have in hand is in `hands`.
 
 use crate::runtime::hands::{Hands, Place};
+use crate::runtime::mounts::Mounts;
 use crate::runtime::threads::{Job, Threads};
 use bytes::Bytes;
 use rustix::fs::statfs;
@@ -58,6 +59,7 @@ pub(crate) struct DiskThreads {
     hands: Arc<Hands>,
     patience: Duration,
     warnings: Throttle,
+    mounts: Mounts,
 }
 
 impl DiskThreads {
@@ -65,13 +67,19 @@ impl DiskThreads {
     pub(crate) fn start() -> io::Result<DiskThreads> {
         let threads = Threads::start("disk", THREADS)?;
         let (hands, warnings) = <_>::default();
-        Ok(DiskThreads { threads, hands, patience: PATIENCE, warnings })
+        Ok(DiskThreads { threads, hands, patience: PATIENCE, warnings, mounts: Mounts::new() })
     }
 
     /// The same threads, for another one of the front's.
     pub(crate) fn beside(&self) -> DiskThreads {
         let (threads, hands) = (self.threads.clone(), Arc::clone(&self.hands));
-        DiskThreads { threads, hands, patience: self.patience, warnings: Throttle::default() }
+        let (patience, warnings, mounts) = (self.patience, Throttle::default(), Mounts::new());
+        DiskThreads { threads, hands, patience, warnings, mounts }
+    }
+
+    /// Whether a file may be looked for without the threads: nothing is mounted that may hang.
+    pub(crate) fn are_spared(&self) -> bool {
+        !self.mounts.may_hang()
     }
 
     /// How long a file system may take to say what is there.
@@ -268,6 +276,7 @@ impl DiskThreads {
         }
         let disk = DiskThreads {
             patience: Duration::from_millis(20),
+            mounts: Mounts::unknown(),
             ..DiskThreads::start().expect("threads")
         };
         let held = (0..disk.threads.count()).map(|_| {
