@@ -399,9 +399,7 @@ impl Generation {
             // Its successors boot ahead.
             self.tell(Event::Resident);
         }
-        if let Some(suppressed) = ground.lines.left.pass() {
-            info!(pid, reason, suppressed, "a worker makes room for a fresh one");
-        }
+        info!(pid, reason, "a worker makes room for a fresh one");
         *ground.refork_reasons.entry(reason).or_default() += 1;
         ground.tell(News::Left(reason));
         self.tell(Event::WorkerLeft { pid, served: report.is_some_and(|r| r.requests > 0) });

@@ -69,16 +69,14 @@ pub(crate) struct Lines {
     pub(crate) killed: Throttle,
     pub(crate) quiet: Throttle,
     pub(crate) died: Throttle,
-    pub(crate) left: Throttle,
     pub(crate) orphans: Throttle,
     pub(crate) recycled: Throttle,
 }
 
 impl Default for Lines {
     fn default() -> Lines {
-        let [killed, quiet, died, left, orphans, recycled] =
-            [(); 6].map(|()| Throttle::of(LINES_MAX));
-        Lines { killed, quiet, died, left, orphans, recycled }
+        let [killed, quiet, died, orphans, recycled] = [(); 5].map(|()| Throttle::of(LINES_MAX));
+        Lines { killed, quiet, died, orphans, recycled }
     }
 }
 

@@ -234,14 +234,13 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::route::site::tests::site;
     use tokio::runtime::{Builder, LocalOptions};
 
     #[test]
     fn what_hangs_is_refused_and_what_was_known_is_believed() {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("index.php"), "").expect("our own folder");
-        let site = Arc::new(Site { root: folder.path().to_owned(), ..site() });
+        let site = Arc::new(Site { root: folder.path().to_owned(), ..Site::sample() });
         let files = Arc::new(DiskFiles::new([folder.path().to_owned()], &[]));
         let routes = RouteCache::new(site, files);
         let runtime =

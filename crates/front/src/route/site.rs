@@ -369,7 +369,24 @@ impl<F: Files> Way<'_, F> {
 pub(super) const ROOT: Alias = Alias { folder: 0, prefix_bytes: 0 };
 
 #[cfg(test)]
-pub(super) mod tests {
+impl Site {
+    /// A site of tests.
+    pub(super) fn sample() -> Site {
+        Site {
+            root: "/site".into(),
+            controller: b"/index.php".to_vec(),
+            is_explicit: false,
+            static_files: true,
+            private: Private::default(),
+            terms: TermsOfPaths::default(),
+            locations: Locations::default(),
+            folders: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
     use super::*;
     use std::collections::HashMap;
     use std::path::Path;
@@ -410,17 +427,8 @@ pub(super) mod tests {
         }
     }
 
-    pub(in crate::route) fn site() -> Site {
-        Site {
-            root: "/site".into(),
-            controller: b"/index.php".to_vec(),
-            is_explicit: false,
-            static_files: true,
-            private: Private::default(),
-            terms: TermsOfPaths::default(),
-            locations: Locations::default(),
-            folders: Vec::new(),
-        }
+    fn site() -> Site {
+        Site::sample()
     }
 
     const TREE: &[&str] = &[
