@@ -13,6 +13,7 @@ const LEFT_OUT: &[&str] = &[
     "request duration",
     "request method",
     "request uri",
+    "request URI",
     "content length",
     "user",
     "script",
