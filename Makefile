@@ -165,6 +165,7 @@ caddy: ## Caddy in front, by FastCGI and by HTTP, built of its Go module (Go 1.2
 	$(LEAVES_NOTHING) $(TESTS) --test fastcgi --test edge -- --ignored caddy
 
 nightly: export FASTCGI = all
+nightly: export CROWD_REQUESTS = 500
 nightly: export HTTP2 = all
 # Those that fetch Go modules come last.
 NIGHTLY = setup-test whole threads php chaos chaos-rates chaos-transports visitors interrupted upgrades engine ledger reads spies \

@@ -35,8 +35,8 @@ use samovar_testkit::walk::{answers, differences};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// How many requests the crowd sends to each side at least, unless `CROWD_REQUESTS` says another number.
-const REQUESTS: usize = 500;
+/// How many requests the crowd sends to each side at least, unless `CROWD_REQUESTS` says another number, as `make nightly` does.
+const REQUESTS: usize = 200;
 /// How many there are, all at once.
 pub(crate) const MEMBERS: usize = 16;
 /// Every name begins with it; no application says it by itself.
