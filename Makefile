@@ -7,7 +7,7 @@ export PHP_CONFIG
 
 .PHONY: help run test build bench setup setup-test setup-bench lint unit model whole php php84 php84-next two-versions threads chaos \
 	chaos-rates chaos-transports visitors interrupted upgrades tested engine ledger reads spies collector pebble caddy nightly deny fuzz hostile clean \
-	php-engine
+	php-engine pgo
 
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -26,8 +26,11 @@ bench: build setup-bench ## servers side by side: CPU per request, latency, memo
 	$(CARGO) build --release --locked -p samovar-front --example bare_hello
 	bench/run.py $(BENCH_ARGS)
 
-build: setup ## target/release/samovar and samovar-php
-	$(CARGO) build --release --locked -p samovar -p samovar-php
+build: setup ## target/release/samovar and samovar-php, optimized by the profile in scripts/pgo
+	CARGO=$(CARGO) scripts/pgo.sh build
+
+pgo: setup-test setup-bench ## that profile anew: after changes of the hot path, or for another compiler (20 minutes; PGO_SECONDS)
+	CARGO=$(CARGO) scripts/pgo.sh train
 
 php-engine: setup ## a libphp of the installed PHP that takes less CPU, in target/engine (ENGINE=FOLDER; 3 to 20 minutes)
 	scripts/php-engine.sh $(ENGINE)
@@ -37,7 +40,8 @@ TESTED ?= tested
 BINARY = $(CURDIR)/target/$(TESTED)/samovar
 
 tested: setup ## the server as `make test` runs it, in half of the time of `make build`
-	$(CARGO) build --profile $(TESTED) --locked -p samovar -p samovar-php
+	if [ $(TESTED) = release ]; then CARGO=$(CARGO) scripts/pgo.sh build; \
+	    else $(CARGO) build --profile $(TESTED) --locked -p samovar -p samovar-php; fi
 
 # Who tests a server builds it, and tests that one and no other.
 WITH_SERVER = whole php two-versions threads chaos chaos-transports chaos-rates visitors interrupted upgrades engine ledger \
