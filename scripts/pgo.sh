@@ -39,7 +39,7 @@ build_trained() {
     if [ "$(rustc --version)" = "$(cat $compiler)" ]; then
         flags="-Cprofile-use=$PWD/$profile"
     else
-        say "the profile is of $(cat $compiler): this build does without it, and takes up to a quarter more CPU for a small request" \
+        say "the profile is of $(cat $compiler): this build does without it, and takes up to a fifth more CPU for a small request" \
             "(hint: \`make pgo\` makes one for $(rustc --version))"
     fi
     build target/trained "$flags"
