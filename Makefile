@@ -26,11 +26,13 @@ bench: build setup-bench ## servers side by side: CPU per request, latency, memo
 	$(CARGO) build --release --locked -p samovar-front --example bare_hello
 	bench/run.py $(BENCH_ARGS)
 
+PGO = CARGO="$(CARGO)" scripts/pgo.sh
+
 build: setup ## target/release/samovar and samovar-php, optimized by the profile in scripts/pgo
-	CARGO=$(CARGO) scripts/pgo.sh build
+	$(PGO) build
 
 pgo: setup-test setup-bench ## that profile anew: after changes of the hot path, or for another compiler (20 minutes; PGO_SECONDS)
-	CARGO=$(CARGO) scripts/pgo.sh train
+	$(PGO) train
 
 php-engine: setup ## a libphp of the installed PHP that takes less CPU, in target/engine (ENGINE=FOLDER; 3 to 20 minutes)
 	scripts/php-engine.sh $(ENGINE)
@@ -40,7 +42,7 @@ TESTED ?= tested
 BINARY = $(CURDIR)/target/$(TESTED)/samovar
 
 tested: setup ## the server as `make test` runs it, in half of the time of `make build`
-	if [ $(TESTED) = release ]; then CARGO=$(CARGO) scripts/pgo.sh build; \
+	if [ $(TESTED) = release ]; then $(PGO) build; \
 	    else $(CARGO) build --profile $(TESTED) --locked -p samovar -p samovar-php; fi
 
 # Who tests a server builds it, and tests that one and no other.

@@ -8,6 +8,8 @@
 # ENGINE_WORK: where it is built, FOLDER/work; what a run that was interrupted has finished is not done again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=/dev/null
+. scripts/say.sh
 tree=$PWD
 
 disk_mib_min=1200     # Source, objects twice, and the link.
@@ -21,17 +23,6 @@ to=$(realpath -m "${1:-target/engine}")
 work=$(realpath -m "${ENGINE_WORK:-$to/work}")
 export ENGINE_JOBS=${ENGINE_JOBS:-$(nproc)}
 library=lib$php.so
-
-say() {
-    echo "php-engine: $*" >&2
-}
-
-# fail WHY HINT
-fail() {
-    say "$1"
-    [ -z "${2:-}" ] || echo "hint: $2" >&2
-    exit 1
-}
 
 # version_of PACKAGE: of the source that the installed package was made of, or nothing.
 version_of() {

@@ -9,6 +9,8 @@
 # It needs root: chroot and mounts, which end with the command. It installs debootstrap if that is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=/dev/null
+. scripts/say.sh
 
 if [ $# -lt 3 ]; then
     echo "usage: scripts/second-root.sh SUITE PHP COMMAND…" >&2
@@ -20,16 +22,6 @@ root=${SAMOVAR_ROOTS:-/var/cache/samovar}/$suite
 tree=/work/samovar
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
 rustup_home=${RUSTUP_HOME:-$HOME/.rustup}
-
-say() {
-    echo "second-root: $*" >&2
-}
-
-fail() {
-    say "$1"
-    echo "hint: $2" >&2
-    exit 1
-}
 
 # The address of a Debian archive (debian, debian-security) in this machine's own apt sources, or nothing.
 mirror() {
