@@ -41,7 +41,6 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Body;
 use samovar_config::{Role, TraceFrom};
-use std::pin::pin;
 use std::rc::Rc;
 use upload::{Source, Upload};
 
@@ -50,114 +49,119 @@ const ACME_FOLDER: &[u8] = b"/.well-known/acme-challenge/";
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Answers one request; never fails, because a failure is an answer too, and so is what a panic leaves.
-pub(crate) async fn serve(
-    connection: &Rc<ConnectionState>,
+pub(crate) fn serve(
+    connection: Rc<ConnectionState>,
     request: Request<RequestBody>,
     note: Note,
-) -> Response<AnswerBody> {
-    let shared = &connection.shared;
+) -> impl Future<Output = Response<AnswerBody>> {
     let is_head = request.method() == Method::HEAD;
-    let sorry = || {
-        let page = error_page::sorry();
-        if is_head { own::head_of(page) } else { page }
-    };
-    let serving = pin!(tell(connection, request, note));
-    let mut response = mishap::guard(&shared.counters, serving, sorry).await;
-    if shared.draining.get() {
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    }
-    response
+    let serving = tell(Rc::clone(&connection), request.into_parts(), note);
+    mishap::guard(serving, move |answered| {
+        let shared = &connection.shared;
+        let mut response = answered.unwrap_or_else(|| {
+            shared.counters.panics.add(1);
+            shared.counters.responses_5xx.add(1);
+            let page = error_page::sorry();
+            if is_head { own::head_of(page) } else { page }
+        });
+        if shared.draining.get() {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    })
 }
 
-/// From the head to the answer's.
-async fn tell(
-    connection: &Rc<ConnectionState>,
-    request: Request<RequestBody>,
+/// From the head to the answer's. An `async fn` would hold the request twice: as what it was given, and taken apart.
+fn tell(
+    connection: Rc<ConnectionState>,
+    (mut parts, body): (Parts, RequestBody),
     note: Note,
-) -> Response<AnswerBody> {
-    let busy = connection.begin_request();
-    #[cfg(test)]
-    match request.uri().path() {
-        "/panic" => panic!("as a test wants it"),
-        "/break" => mishap::BREAKS.set(true),
-        _ => {}
-    }
-    let shared = &connection.shared;
-    let (mut parts, body) = request.into_parts();
-    if let Some(target) = note.target {
-        parts.extensions.insert(AsItCame(target));
-    }
-    let id = shared.ids.of(parts.headers.get(X_REQUEST_ID));
-    let setup = shared.setup();
-    let told = note.told.as_deref();
-    let ends = told.map_or_else(|| connection.ends(), |told| &told.ends);
-    // What a web server tells is meant as it is: php-fpm looks behind nobody either.
-    let claims = match told {
-        Some(_) => Claims::default(),
-        None => forwarded::claims(&setup.settings, ends.peer, &parts.headers),
-    };
-    let (shared, setup) = if setup.pools.is_empty() {
-        (shared, setup)
-    } else {
-        let path = Target::of(&parts).path;
-        let script = told.map(|told| &told.script.name[..]);
-        let host = context::host(&claims, &parts).as_bytes();
-        let pool = shared.pool_of(&setup, host, (path, script));
-        (pool, pool.setup())
-    };
-    let client = Client {
-        peer: &ends.peer_text,
-        claimed: claims.address,
-        body_bytes: body.size_hint().exact().unwrap_or(0),
-        trace: trace(connection, &setup, claims.is_trusted, &mut parts.headers),
-        is_https: claims.is_https.unwrap_or(ends.is_tls),
-    };
-    let mut entry = RequestLogEntry::begin(&shared.recorder, &parts, &id, client);
-    let traceparent = client.trace.as_ref().and_then(Trace::traceparent);
-    let context = RequestContext {
-        connection,
-        shared,
-        ends,
-        told,
-        setup: &setup,
-        id: &id,
-        claims: &claims,
-        trace: client.trace.as_ref(),
-        traceparent: traceparent.as_ref(),
-    };
-    let mut routed = None;
-    let answered = match note.doubt {
-        Some(doubt) => Err(Failure::BadRequest(doubt)),
-        None => answer(&context, &mut parts, body, &mut entry, &mut routed).await,
-    };
-    let mut response = match answered {
-        Ok(response) => {
-            if response.status().is_success() {
-                shared.has_served();
+) -> impl Future<Output = Response<AnswerBody>> {
+    async move {
+        let connection = &connection;
+        let busy = connection.begin_request();
+        #[cfg(test)]
+        match parts.uri.path() {
+            "/panic" => panic!("as a test wants it"),
+            "/break" => mishap::BREAKS.set(true),
+            _ => {}
+        }
+        let shared = &connection.shared;
+        if let Some(target) = note.target {
+            parts.extensions.insert(AsItCame(target));
+        }
+        let id = shared.ids.of(parts.headers.get(X_REQUEST_ID));
+        let setup = shared.setup();
+        let told = note.told.as_deref();
+        let ends = told.map_or_else(|| connection.ends(), |told| &told.ends);
+        // What a web server tells is meant as it is: php-fpm looks behind nobody either.
+        let claims = match told {
+            Some(_) => Claims::default(),
+            None => forwarded::claims(&setup.settings, ends.peer, &parts.headers),
+        };
+        let (shared, setup) = if setup.pools.is_empty() {
+            (shared, setup)
+        } else {
+            let path = Target::of(&parts).path;
+            let script = told.map(|told| &told.script.name[..]);
+            let host = context::host(&claims, &parts).as_bytes();
+            let pool = shared.pool_of(&setup, host, (path, script));
+            (pool, pool.setup())
+        };
+        let client = Client {
+            peer: &ends.peer_text,
+            claimed: claims.address,
+            body_bytes: body.size_hint().exact().unwrap_or(0),
+            trace: trace(connection, &setup, claims.is_trusted, &mut parts.headers),
+            is_https: claims.is_https.unwrap_or(ends.is_tls),
+        };
+        let mut entry = RequestLogEntry::begin(&shared.recorder, &parts, &id, client);
+        let traceparent = client.trace.as_ref().and_then(Trace::traceparent);
+        let context = RequestContext {
+            connection,
+            shared,
+            ends,
+            told,
+            setup: &setup,
+            id: &id,
+            claims: &claims,
+            trace: client.trace.as_ref(),
+            traceparent: traceparent.as_ref(),
+        };
+        let mut routed = None;
+        let answered = match note.doubt {
+            Some(doubt) => Err(Failure::BadRequest(doubt)),
+            None => answer(&context, &mut parts, body, &mut entry, &mut routed).await,
+        };
+        let mut response = match answered {
+            Ok(response) => {
+                if response.status().is_success() {
+                    shared.has_served();
+                }
+                response
             }
-            response
+            Err(failure) => {
+                entry.failed(failure.end());
+                refuse(&context, &parts, failure, routed).await
+            }
+        };
+        if ends.is_tls
+            && told.is_none()
+            && let Some(hsts) = setup.settings.tls.hsts.as_deref()
+            && let Ok(value) = HeaderValue::from_str(hsts)
+        {
+            let headers = response.headers_mut();
+            headers.entry(header::STRICT_TRANSPORT_SECURITY).or_insert(value);
         }
-        Err(failure) => {
-            entry.failed(failure.end());
-            refuse(&context, &parts, failure, routed).await
+        // An application's own id is the one that its clients know; ours stays in the log.
+        response.headers_mut().entry(X_REQUEST_ID).or_insert(id);
+        entry.answered(response.status());
+        if parts.method == Method::HEAD {
+            response = own::head_of(response);
+            entry.complete();
         }
-    };
-    if ends.is_tls
-        && told.is_none()
-        && let Some(hsts) = setup.settings.tls.hsts.as_deref()
-        && let Ok(value) = HeaderValue::from_str(hsts)
-    {
-        let headers = response.headers_mut();
-        headers.entry(header::STRICT_TRANSPORT_SECURITY).or_insert(value);
+        response.map(|body| body.carry(busy, entry))
     }
-    // An application's own id is the one that its clients know; ours stays in the log.
-    response.headers_mut().entry(X_REQUEST_ID).or_insert(id);
-    entry.answered(response.status());
-    if parts.method == Method::HEAD {
-        response = own::head_of(response);
-        entry.complete();
-    }
-    response.map(|body| body.carry(busy, entry))
 }
 
 /// The trace that it belongs to; PHP is handed the headers that say so.
@@ -345,7 +349,7 @@ async fn run(
         return if folders.is_empty() {
             Ok(response)
         } else {
-            sendfile::instead(context.shared(), folders, parts, is_told, response).await
+            Box::pin(sendfile::instead(context.shared(), folders, parts, is_told, response)).await
         };
     }
     let request = ScriptRequest { context: *context, parts, script };
@@ -362,7 +366,7 @@ async fn run(
     let headers = HeaderMap::new();
     let response = worker::respond(connection, setup, headers, answer, exchange, is_head, entry)?;
     let response = promised(context, response);
-    sendfile::instead(context.shared(), folders, parts, is_told, response).await
+    Box::pin(sendfile::instead(context.shared(), folders, parts, is_told, response)).await
 }
 
 /// With the cookie of whoever's next request is to be traced.

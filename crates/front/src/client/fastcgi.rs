@@ -77,7 +77,7 @@ where
         let outcome = if is_aborted {
             Outcome::Aborted
         } else {
-            let answering = pin!(handler(state, request, note));
+            let answering = pin!(handler(Rc::clone(state), request, note));
             wire.answer(answering, &pipe, is_head).await
         };
         drop(pipe);

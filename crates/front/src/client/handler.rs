@@ -7,12 +7,18 @@ use http::{Request, Response};
 use std::rc::Rc;
 
 /// What answers a request; the [`Note`] is what hyper does not tell of it.
+///
+/// A request's future is moved to where it lives before it runs, so that it holds the request once and nothing around it.
 pub(crate) trait Handler<B>:
-    AsyncFn(&Rc<ConnectionState>, Request<RequestBody>, Note) -> Response<B> + Copy + 'static
+    Fn(Rc<ConnectionState>, Request<RequestBody>, Note) -> Self::Answering + Copy + 'static
 {
+    type Answering: Future<Output = Response<B>> + 'static;
 }
 
-impl<B, H> Handler<B> for H where
-    H: AsyncFn(&Rc<ConnectionState>, Request<RequestBody>, Note) -> Response<B> + Copy + 'static
+impl<B, H, F> Handler<B> for H
+where
+    H: Fn(Rc<ConnectionState>, Request<RequestBody>, Note) -> F + Copy + 'static,
+    F: Future<Output = Response<B>> + 'static,
 {
+    type Answering = F;
 }

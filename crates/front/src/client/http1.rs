@@ -56,9 +56,9 @@ where
     let io = TokioIo::new(Watched::new(stream, Rc::clone(state)));
     let for_requests = Rc::clone(state);
     let service = service_fn(move |request: Request<Incoming>| {
-        let state = Rc::clone(&for_requests);
-        let note = state.note(&request);
-        async move { Ok::<_, Infallible>(handler(&state, request.map(Into::into), note).await) }
+        let note = for_requests.note(&request);
+        let answering = handler(Rc::clone(&for_requests), request.map(Into::into), note);
+        Unfailing { answering }
     });
     let mut connection = protocol(&shared.setup().settings.limits).serve_connection(io, service);
     let ended = poll_fn(|cx| {
@@ -73,6 +73,22 @@ where
     }
     conclude(&ended, state, stream).await;
     After::Nothing
+}
+
+pin_project_lite::pin_project! {
+    /// As hyper wants an answer that always comes.
+    struct Unfailing<F> {
+        #[pin]
+        answering: F,
+    }
+}
+
+impl<F: Future> Future for Unfailing<F> {
+    type Output = Result<F::Output, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.project().answering.poll(cx).map(Ok)
+    }
 }
 
 /// Lets hyper go on, as far as the connection was not told to close.

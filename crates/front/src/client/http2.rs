@@ -57,7 +57,7 @@ where
         let (request, note) = as_http1(request);
         // hyper and the runtime move a request's task five times before it runs; this way it is small.
         Box::pin(async move {
-            let response = handler(&state, request.map(Into::into), note).await;
+            let response = handler(Rc::clone(&state), request.map(Into::into), note).await;
             state.streams.answered();
             let stream = state.streams.current();
             Ok::<_, Infallible>(response.map(|body| Paced::new(body, &state, stream)))

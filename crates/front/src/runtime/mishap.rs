@@ -3,30 +3,50 @@
 //! A panic is a bug, and the hook that the binary installs has it in the log. What was being served unwinds: its slot,
 //! its place among the connections and its line in the log are given back by their owners' `Drop`.
 
-use crate::runtime::counters::Counters;
 use std::cell::Cell;
-use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-/// What `serving` comes to, or `sorry` if it panics. It is lent: moved here, all its bytes would be copied per request.
-pub(crate) fn guard<T>(
-    counters: &Counters,
-    mut serving: Pin<&mut impl Future<Output = T>>,
-    sorry: impl Fn() -> T,
-) -> impl Future<Output = T> {
-    poll_fn(move |cx| {
+pin_project_lite::pin_project! {
+    /// What `serving` comes to, and what is left to do with it: nothing is left of it if it has panicked.
+    pub(crate) struct Guarded<F, S> {
+        #[pin]
+        serving: F,
+        settle: S,
+    }
+}
+
+/// `settle` is given what `serving` comes to, or [`None`] if it panics, and has the last word.
+pub(crate) fn guard<F, S>(serving: F, settle: S) -> Guarded<F, S>
+where
+    F: Future,
+    S: Fn(Option<F::Output>) -> F::Output,
+{
+    Guarded { serving, settle }
+}
+
+impl<F, S> Future for Guarded<F, S>
+where
+    F: Future,
+    S: Fn(Option<F::Output>) -> F::Output,
+{
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
         // Whatever was borrowed is given back while it unwinds; the future is not polled again.
-        catch_unwind(AssertUnwindSafe(|| serving.as_mut().poll(cx))).unwrap_or_else(|_| {
-            counters.panics.add(1);
-            counters.responses_5xx.add(1);
-            Poll::Ready(sorry())
-        })
-    })
+        let polled = catch_unwind(AssertUnwindSafe(|| this.serving.poll(cx)));
+        let come_to = match polled {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(output)) => Some(output),
+            Err(_) => None,
+        };
+        Poll::Ready((this.settle)(come_to))
+    }
 }
 
 /// Says when a task that the front cannot do without has ended by a panic.
