@@ -9,11 +9,9 @@ import dataclasses
 import json
 import pathlib
 import shlex
-import shutil
 import sys
-import tempfile
 
-from suite import (machine, measure, memory, options, peers, postgres, progress, readme, report, servers, session,
+from suite import (machine, measure, memory, options, peers, postgres, progress, readme, report, scratch, servers, session,
                    workloads)
 
 BENCH = pathlib.Path(__file__).resolve().parent
@@ -107,7 +105,7 @@ def measure_all(raw, settings, chosen, kinds, output):
     planned = sum(measure.planned_seconds(workload, line_ups[workload.name], settings) for workload in chosen)
     planned += sum(memory.planned_seconds(line_ups[workload.name], settings.memory_workers) for workload in weighed)
     steps = progress.Progress(planned)
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="samovar-bench-", dir="/tmp"))
+    folder = scratch.make("samovar-bench-")
     database = None
     try:
         for workload in chosen:
@@ -128,7 +126,7 @@ def measure_all(raw, settings, chosen, kinds, output):
     finally:
         if database:
             database.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+        scratch.drop(folder)
 
 
 def provide(workload, database):

@@ -13,10 +13,9 @@ import pathlib
 import shlex
 import shutil
 import sys
-import tempfile
 import urllib.parse
 
-from . import figures, machine, measure, report, servers, session, workloads
+from . import figures, machine, measure, report, scratch, servers, session, workloads
 from .client import ClientError
 from .launch import LaunchError, free_port
 from .options import Settings
@@ -130,16 +129,14 @@ def run(name, asked, measure_all, table):
     session.need_tools()
     session.end_at_signals()
     raw = begin(name, asked)
-    folder = pathlib.Path(tempfile.mkdtemp(prefix=f"samovar-{name}-", dir="/tmp"))
-    # php-fpm's children and the application's files are below it, whoever they belong to.
-    folder.chmod(0o755)
+    folder = scratch.make(f"samovar-{name}-")
     try:
         measure_all(Lab(asked, folder, Progress(0)), raw["results"])
         raw["complete"] = True
     except KeyboardInterrupt:
         print("interrupted: this is what there is", file=sys.stderr)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        scratch.drop(folder)
     raw["ended"] = session.now()
     print_and_write(name, raw, asked.output, table)
     if not raw["complete"]:

@@ -5,7 +5,7 @@ import os
 import pathlib
 import shutil
 
-from . import nginx, peers
+from . import nginx, peers, scratch
 from .launch import Launch
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -67,14 +67,14 @@ class Kind:
 def php_ini(var):
     """The text of the settings, with the folders that are each server's own."""
     # A log, too: php-fpm's children have no stderr.
-    own = {"session.save_path": f"{var}/sessions", "upload_tmp_dir": f"{var}/uploads", "error_log": f"{var}/php.log"}
+    own = {"session.save_path": scratch.sessions(var), "upload_tmp_dir": f"{var}/uploads", "error_log": f"{var}/php.log"}
     return "".join(f"{key} = {value}\n" for key, value in {**PHP_SETTINGS, **own}.items())
 
 
 def prepare(site):
     """Makes the server's folders; the environment that its processes get."""
-    for below in ("sessions", "uploads", "nginx", "ini", "app"):
-        (site.var / below).mkdir(parents=True, exist_ok=True)
+    for folder in (scratch.sessions(site.var), *(site.var / below for below in ("uploads", "nginx", "ini", "app"))):
+        folder.mkdir(parents=True, exist_ok=True)
     (site.var / "ini/99-bench.ini").write_text(php_ini(site.var))
     return {**outer_environment(), **site.environment, "PHP_INI_SCAN_DIR": f":{site.var / 'ini'}",
             "BENCH_VAR": str(site.var / "app"), "BENCH_WORKERS": str(site.workers)}

@@ -345,6 +345,45 @@ fn check_says_whether_a_server_would_start() {
 }
 
 #[test]
+fn check_says_where_sessions_lie() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let inside = folder.path();
+    std::fs::create_dir(inside.join("public")).expect("our own folder");
+    std::fs::write(inside.join("public/index.php"), "<?php echo 1;").expect("our own folder");
+    let (there, nowhere) = (inside.display().to_string(), "/no/such/folder");
+    for (path, handler, said) in [
+        (there.as_str(), "files", Some(("ok", there.as_str()))),
+        // How deep the folders are, and the files' mode.
+        (&format!("2;0600;{there}"), "files", Some(("ok", there.as_str()))),
+        ("/dev/shm", "files", Some(("ok", "/dev/shm"))),
+        (nowhere, "files", Some(("warning", nowhere))),
+        ("", "files", Some(("ok", "/tmp"))),
+        (nowhere, "user", None),
+        ("tcp://127.0.0.1?auth=secret", "redis", None),
+    ] {
+        let define =
+            [format!("session.save_path={path}"), format!("session.save_handler={handler}")];
+        let flags = ["check", "--json", root_flag(), "--listen", "127.0.0.1:0"];
+        let args = [&flags[..], &["-d", &define[0], "-d", &define[1]]].concat();
+        let output = samovar(&args, inside);
+        let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(json["ok"], true, "{json}");
+        let findings = json["findings"].as_array().expect("a list");
+        let found = findings.iter().find(|finding| finding["about"] == "sessions");
+        let Some((level, folder)) = said else {
+            assert_eq!(found, None, "{path}");
+            continue;
+        };
+        let found = found.unwrap_or_else(|| panic!("nothing of sessions in {path}: {json}"));
+        assert_eq!(found["level"], level, "{found}");
+        assert!(found["text"].as_str().is_some_and(|text| text.contains(folder)), "{found}");
+        let is_slow = found["text"].as_str().is_some_and(|text| text.ends_with("on a disk"));
+        assert_eq!(found["hint"].is_string(), is_slow || level == "warning", "{found}");
+        assert!(!(folder == "/dev/shm" && is_slow), "{found}");
+    }
+}
+
+#[test]
 fn check_starts_nothing_beside_a_server_that_runs() {
     let server = Server::script("<?php echo 1;").start();
     let address: SocketAddr = server.address();

@@ -21,17 +21,18 @@
 //! JSON, because a message may come from a process that PHP has run in, or from another version's binary: what is not
 //! understood is an error that names it ([`Garbled`]). Nothing here is said per request.
 
+mod asked;
 mod encoding;
 mod engine;
 mod event;
 mod exit;
-mod jit;
 mod options;
 mod order;
 mod socket;
 #[cfg(test)]
 mod tests;
 
+pub use asked::{ASK_FLAG, PhpAnswer, PhpQuestion, jit_warning};
 pub use encoding::{Garbled, LINE_BYTES_MAX, MESSAGE_BYTES_MAX, TooLong, decode, encode};
 pub use engine::{ENGINE_FLAG, ENGINE_VARIABLE, EngineFacts};
 pub use event::{
@@ -39,7 +40,6 @@ pub use event::{
     LoadsNote,
 };
 pub use exit::EXIT_REPLACE;
-pub use jit::{JIT_FLAG, JitQuestion, jit_warning};
 pub use options::{Boots, NoStart, START_BYTES_MAX, START_FLAG, Start, WorkerOptions};
 pub use order::{ConsoleOrder, ImageOrder, Order, Role, WorkerId};
 pub use socket::{

@@ -24,6 +24,8 @@ void samovar_php_shutdown(void);
 bool samovar_has_directive(const char *name);
 /* How the JIT compiles (`opcache.jit`); NULL: it does not. */
 const char *samovar_jit(void);
+/* The folder of sessions (`session.save_path`); NULL: they are not files, or there are none. */
+const char *samovar_sessions(void);
 /* A place in libphp's code. */
 uintptr_t samovar_php_code(void);
 /* PHP_VERSION of the libphp that was loaded, and of the headers this was built with. */

@@ -20,6 +20,7 @@
 #include "sapi/sapi.h"
 #include "tasks/task.h"
 #include <php_ini.h>
+#include <php_open_temporary_file.h>
 #include <zend_signal.h>
 #include <limits.h>
 #include <malloc.h>
@@ -131,6 +132,22 @@ const char *samovar_jit(void) {
         }
     }
     return mode;
+}
+
+/* Behind how deep its folders are and the files' mode (ext/session/mod_files.c, PS_OPEN_FUNC(files)); PHP's folder for
+ * temporary files where none is said. */
+const char *samovar_sessions(void) {
+    const char *handler =
+        zend_ini_string("session.save_handler", sizeof "session.save_handler" - 1, 0);
+    if (!handler || strcmp(handler, "files") != 0) {
+        return NULL;
+    }
+    const char *path = zend_ini_string("session.save_path", sizeof "session.save_path" - 1, 0);
+    if (!path || !*path) {
+        return php_get_temporary_directory();
+    }
+    const char *folder = strrchr(path, ';');
+    return folder ? folder + 1 : path;
 }
 
 uintptr_t samovar_php_code(void) {

@@ -8,7 +8,7 @@ mod logs;
 
 pub(crate) use libphp::{
     has_directive, jit, php_api_built_for, php_built_for, php_code, php_shutdown, php_startup,
-    php_version,
+    php_version, sessions,
 };
 
 use crate::meter::Meter;

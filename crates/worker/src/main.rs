@@ -24,11 +24,11 @@ mod tracing;
 mod warmup;
 
 use php_options::PhpOptions;
-use samovar_channel::JitQuestion;
+use samovar_channel::{PhpAnswer, PhpQuestion};
 use std::process::ExitCode;
 
 /// Starts PHP for nothing else.
-fn say_jit(question: JitQuestion) -> ExitCode {
+fn answer(question: PhpQuestion) -> ExitCode {
     let started = PhpOptions::new(&question.options(), false)
         .map_err(|error| error.to_string())
         .and_then(|options| boundary::php_startup(options).map_err(str::to_owned));
@@ -36,7 +36,7 @@ fn say_jit(question: JitQuestion) -> ExitCode {
         log::write(&format!("samovar-php: {error}"), "");
         return ExitCode::FAILURE;
     }
-    println!("{}", JitQuestion::answer(boundary::jit().as_deref()));
+    print!("{}", PhpAnswer { jit: boundary::jit(), sessions: boundary::sessions() }.text());
     boundary::php_shutdown();
     ExitCode::SUCCESS
 }
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
             println!("{text}");
             return ExitCode::SUCCESS;
         }
-        Ok(options::Invocation::Jit(question)) => return say_jit(question),
+        Ok(options::Invocation::Ask(question)) => return answer(question),
         Err(error) => {
             log::write(
                 &format!("samovar-php: {error}\nhint: it is started by `samovar serve`"),

@@ -3,7 +3,7 @@
 use crate::boundary;
 use crate::engine;
 use samovar_channel::{
-    ENGINE_FLAG, GraphEnd, JIT_FLAG, JitQuestion, LoadsEnd, NoStart, START_FLAG, Start,
+    ASK_FLAG, ENGINE_FLAG, GraphEnd, LoadsEnd, NoStart, PhpQuestion, START_FLAG, Start,
     TemplateEnd, WorkerOptions,
 };
 use std::ffi::{OsStr, OsString};
@@ -37,8 +37,8 @@ pub(crate) struct Inherited {
 pub(crate) enum Invocation {
     Template(Box<Inherited>),
     Print(String),
-    /// Whether PHP would start with its JIT on.
-    Jit(JitQuestion),
+    /// What PHP would start with.
+    Ask(PhpQuestion),
 }
 
 /// What is wrong with the way it was started.
@@ -59,7 +59,8 @@ samovar-php: the worker process of Samovar; `samovar serve` starts it.
 
   --version              the PHP version it was built for
   --engine               which libphp it has, and how that was built, as JSON
-  --jit INI [NAME=VALUE...]  how PHP's JIT would compile with this php.ini and these directives, if it would
+  --ask INI [NAME=VALUE...]  how PHP's JIT would compile with this php.ini and these directives, and where its
+                         sessions would lie, if it would and if they are files
   --template FD NAME     start as the server's template: FD is a memory file with all that it must know,
                          NAME is what is served, for lists of processes";
 
@@ -72,9 +73,9 @@ pub(crate) fn parse() -> Result<Invocation, WrongStart> {
             Ok(Invocation::Print(format!("samovar-php {own} (PHP {php})")))
         }
         Some(ENGINE_FLAG) => Ok(Invocation::Print(engine::facts().to_json())),
-        Some(JIT_FLAG) => {
+        Some(ASK_FLAG) => {
             let words: Vec<_> = words.map(|word| word.to_string_lossy().into_owned()).collect();
-            Ok(Invocation::Jit(JitQuestion::from_words(&words)))
+            Ok(Invocation::Ask(PhpQuestion::from_words(&words)))
         }
         Some("-h" | "--help") => Ok(Invocation::Print(USAGE.into())),
         Some(START_FLAG) => inherit(&words.next().unwrap_or_default()),

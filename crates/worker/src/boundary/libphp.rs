@@ -8,6 +8,7 @@ unsafe extern "C" {
     fn samovar_php_shutdown();
     fn samovar_has_directive(name: *const c_char) -> bool;
     fn samovar_jit() -> *const c_char;
+    fn samovar_sessions() -> *const c_char;
     fn samovar_php_code() -> usize;
     fn samovar_php_version() -> *const c_char;
     fn samovar_php_built_for() -> *const c_char;
@@ -39,11 +40,23 @@ pub(crate) fn has_directive(name: &CStr) -> bool {
 pub(crate) fn jit() -> Option<String> {
     // SAFETY: after `php_startup`.
     let mode = unsafe { samovar_jit() };
-    if mode.is_null() {
+    directive(mode)
+}
+
+/// The folder of sessions, where they are files.
+pub(crate) fn sessions() -> Option<String> {
+    // SAFETY: after `php_startup`.
+    let folder = unsafe { samovar_sessions() };
+    directive(folder)
+}
+
+/// A directive's value, or null.
+fn directive(value: *const c_char) -> Option<String> {
+    if value.is_null() {
         return None;
     }
-    // SAFETY: a directive's value: NUL-terminated, and there until another is set.
-    Some(unsafe { CStr::from_ptr(mode) }.to_string_lossy().into_owned())
+    // SAFETY: NUL-terminated, and there until another is set.
+    Some(unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
 }
 
 /// Version of the loaded libphp.
