@@ -11,8 +11,8 @@ import pathlib
 import shlex
 import sys
 
-from suite import (machine, measure, memory, options, peers, postgres, progress, readme, report, scratch, servers, session,
-                   workloads)
+from suite import (machine, measure, memory, options, peers, postgres, progress, readme, report, scratch, servers,
+                   session, workloads)
 
 BENCH = pathlib.Path(__file__).resolve().parent
 FORMAT = 1  # Of raw.json: raised when older ones can no longer be read.

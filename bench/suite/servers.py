@@ -67,7 +67,8 @@ class Kind:
 def php_ini(var):
     """The text of the settings, with the folders that are each server's own."""
     # A log, too: php-fpm's children have no stderr.
-    own = {"session.save_path": scratch.sessions(var), "upload_tmp_dir": f"{var}/uploads", "error_log": f"{var}/php.log"}
+    own = {"session.save_path": scratch.sessions(var),
+           "upload_tmp_dir": f"{var}/uploads", "error_log": f"{var}/php.log"}
     return "".join(f"{key} = {value}\n" for key, value in {**PHP_SETTINGS, **own}.items())
 
 

@@ -71,7 +71,11 @@ pub(crate) fn serve(
     })
 }
 
-/// From the head to the answer's. An `async fn` would hold the request twice: as what it was given, and taken apart.
+/// From the head to the answer's.
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an async fn holds the request twice: as what it was given, and taken apart"
+)]
 fn tell(
     connection: Rc<ConnectionState>,
     (mut parts, body): (Parts, RequestBody),

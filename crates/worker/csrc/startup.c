@@ -134,8 +134,8 @@ const char *samovar_jit(void) {
     return mode;
 }
 
-/* Behind how deep its folders are and the files' mode (ext/session/mod_files.c, PS_OPEN_FUNC(files)); PHP's folder for
- * temporary files where none is said. */
+/* Behind how deep its folders are and the files' mode (ext/session/mod_files.c,
+ * PS_OPEN_FUNC(files)); PHP's folder for temporary files where none is said. */
 const char *samovar_sessions(void) {
     const char *handler =
         zend_ini_string("session.save_handler", sizeof "session.save_handler" - 1, 0);
