@@ -23,7 +23,8 @@ def drop(folder):
 
 def sessions(var):
     """The folder of a server's sessions. PHP empties each file before it writes it anew, and a disk's file system
-    writes out such a file when it is closed: the kernel's work and the disk's, a third of Symfony's page, and no server's."""
+    writes out such a file when it is closed: the kernel's work and the disk's, a third of Symfony's page, and no
+    server's."""
     return in_memory(var / "sessions") if os.access(MEMORY, os.W_OK) else var / "sessions"
 
 
