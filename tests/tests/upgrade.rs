@@ -31,8 +31,15 @@ const CHECKPOINT: &str = "<?php Samovar\\checkpoint(); echo 'page ', $_SERVER['R
 const RESIDENT: &str =
     "<?php Samovar\\serve(fn ($request) => new Samovar\\Response('page ' . $request->method()));";
 
-fn descriptors(pid: i32) -> usize {
-    std::fs::read_dir(format!("/proc/{pid}/fd")).expect("a process of ours").count()
+fn descriptors(pid: i32) -> Vec<PathBuf> {
+    let all = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("a process of ours");
+    let name = |entry: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_link(entry.expect("a process of ours").path()).unwrap_or_default()
+    };
+    let is_later = |path: &PathBuf| OPENED_LATER.iter().any(|name| path.ends_with(name));
+    let mut found: Vec<PathBuf> = all.map(name).filter(|path| !is_later(path)).collect();
+    found.sort();
+    found
 }
 
 /// The processes of a server, by its folder's name in their environment.
@@ -57,14 +64,17 @@ fn files(server: &Server) -> Vec<PathBuf> {
     found
 }
 
-/// Descriptors that a server opens when it first needs them (a look at a worker, a client of commands): fewer than a descriptor
-/// for each upgrade or attempt would come to.
-const DESCRIPTORS_LATER: usize = 5;
+/// Connections to the server's socket for commands, and to its pages, that may be open at a look: fewer than a descriptor for each
+/// upgrade or attempt would come to.
+const DESCRIPTORS_LATER: usize = 2;
+/// What a server opens when it first needs it, once for each thread of the front or each worker.
+const OPENED_LATER: [&str; 2] = ["mountinfo", "schedstat"];
 
 /// What a server has beside its pages.
 #[derive(Debug, PartialEq, Eq)]
 struct Belongings {
-    descriptors: usize,
+    /// What each is open on, sorted.
+    descriptors: Vec<PathBuf>,
     processes: usize,
     files: Vec<PathBuf>,
 }
@@ -84,8 +94,8 @@ impl Belongings {
         eventually(&format!("nothing is left of {what}"), || {
             let now = Belongings::of(server);
             let is_same = now.processes <= self.processes && now.files == self.files;
-            let most = self.descriptors + DESCRIPTORS_LATER;
-            if is_same && now.descriptors <= most {
+            let most = self.descriptors.len() + DESCRIPTORS_LATER;
+            if is_same && now.descriptors.len() <= most {
                 return Some(());
             }
             if last.as_ref() != Some(&now) {
