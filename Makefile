@@ -7,7 +7,7 @@ export PHP_CONFIG
 
 .PHONY: help run test build bench setup setup-test setup-bench lint unit model whole php php84 php84-next two-versions threads chaos \
 	chaos-rates chaos-transports visitors interrupted upgrades tested engine ledger reads spies collector pebble caddy nightly deny fuzz hostile clean \
-	php-engine pgo
+	php-engine pgo peers
 
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -25,6 +25,10 @@ bench: build setup-bench ## servers side by side: CPU per request, latency, memo
 	$(CARGO) build --release --locked -p samovar-load
 	$(CARGO) build --release --locked -p samovar-front --example bare_hello
 	bench/run.py $(BENCH_ARGS)
+
+peers: ## other servers, of their sources, for `make bench` (PEERS="swoole=FOLDER workerman=FOLDER roadrunner=FOLDER frankenphp=FOLDER")
+	@scripts/setup.sh peers
+	bench/peers/build.sh $(PEERS)
 
 PGO = CARGO="$(CARGO)" scripts/pgo.sh
 

@@ -7,6 +7,7 @@ The steps of one workload are in suite/measure.py, the figures in suite/figures.
 
 import dataclasses
 import json
+import os
 import pathlib
 import shlex
 import sys
@@ -20,6 +21,7 @@ FORMAT = 1  # Of raw.json: raised when older ones can no longer be read.
 
 def main():
     asked = options.parse(sys.argv[1:])
+    os.environ.update(peers.built(os.environ))
     if asked.readme:
         print(readme.section(json.loads(asked.readme.read_text()), shown(asked.readme.parent)), end="")
     elif asked.report:

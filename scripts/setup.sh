@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing: `scripts/setup.sh build`, `scripts/setup.sh test` or `scripts/setup.sh bench`.
+# Installs the Debian packages that are missing: `scripts/setup.sh build`, and for more `test`, `bench` or `peers`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,7 +16,7 @@ listed() {
 
 packages=$(listed build)
 case "${1:-build}" in
-    test | bench) packages+=" $(listed "$1")" ;;
+    test | bench | peers) packages+=" $(listed "$1")" ;;
 esac
 packages=${packages//php8.2/$php}
 

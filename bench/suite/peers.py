@@ -1,6 +1,7 @@
 """bench/peers/NAME.toml -> Peer: how another server is found, started and stopped."""
 
 import dataclasses
+import os
 import pathlib
 import shutil
 import signal
@@ -8,6 +9,9 @@ import subprocess
 import tomllib
 
 FIND_SECONDS_MAX = 20
+# What bench/peers/build.sh has built, and the variable that says so to the peers' files.
+BUILT = pathlib.Path(__file__).resolve().parents[2] / "target/peers"
+BUILT_VARIABLES = {"BENCH_SWOOLE": "swoole.so", "BENCH_WORKERMAN": "workerman"}
 
 
 class PeerError(Exception):
@@ -63,6 +67,16 @@ def load_all(folder):
         except PeerError as error:
             wrong[file.stem] = str(error)
     return found, wrong
+
+
+def built(environment, folder=BUILT):
+    """What that environment lacks to find the peers that are built in that folder: another place that it names stays."""
+    found = {name: str(folder / below) for name, below in BUILT_VARIABLES.items()
+             if name not in environment and (folder / below).exists()}
+    path = environment.get("PATH", os.defpath)
+    if (folder / "bin").is_dir():
+        found["PATH"] = f"{folder / 'bin'}:{path}"
+    return found
 
 
 def version(peer):

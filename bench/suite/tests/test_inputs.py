@@ -2,6 +2,7 @@
 
 import argparse
 import pathlib
+import tempfile
 import unittest
 
 from suite import options, peers, workloads
@@ -99,6 +100,16 @@ class Peer(unittest.TestCase):
         found = peers.parse("roadrunner", PEER.replace('"rr --version"', '"echo rr 2.1; echo more"'))
         missing = peers.parse("roadrunner", PEER.replace('"rr --version"', '"exit 1"'))
         self.assertEqual((peers.version(found), peers.version(missing)), ("rr 2.1", None))
+
+    def test_what_was_built_is_found_unless_another_place_is_named(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            self.assertEqual(peers.built({"PATH": "/bin"}, folder), {})
+            (folder / "swoole.so").touch()
+            (folder / "workerman").mkdir()
+            (folder / "bin").mkdir()
+            self.assertEqual(peers.built({"PATH": "/bin", "BENCH_WORKERMAN": "/opt/own"}, folder),
+                             {"BENCH_SWOOLE": f"{name}/swoole.so", "PATH": f"{name}/bin:/bin"})
 
 
 class Options(unittest.TestCase):

@@ -1,0 +1,199 @@
+#!/usr/bin/env bash
+# Builds other servers of their sources, for bench/run.py to measure beside Samovar: bench/peers/build.sh NAME=FOLDER...
+#
+#   bench/peers/build.sh swoole=/src/swoole-src workerman=/src/workerman \
+#       roadrunner=/src/roadrunner frankenphp=/src/frankenphp
+#
+# FOLDER is the source as its project publishes it; nothing is written there. Swoole takes five minutes, FrankenPHP's PHP
+# for threads ten, the others one. What is built goes to target/peers, where bench/run.py finds it; a server that could not
+# be built leaves the one before it in place.
+#
+# php=FOLDER: the source of that PHP for threads; without it, Debian's of the installed PHP, or a neighbour's.
+# PEERS_JOBS: compilers at once, as many as there are cores. PHP_CONFIG: php-config8.2, the PHP that Swoole is built for.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+# shellcheck source=/dev/null
+. scripts/say.sh
+
+tail_lines=15
+known="swoole workerman roadrunner frankenphp"
+config=${PHP_CONFIG:-php-config8.2}
+php=php${config##*php-config}
+jobs=${PEERS_JOBS:-$(nproc)}
+to=$PWD/target/peers
+work=$to/work
+log=$work/log
+declare -A source
+
+# What FrankenPHP's manual asks for, and what the applications of bench/apps use; opcache comes by itself.
+threads_options=(--enable-embed --enable-zts --disable-zend-signals --enable-zend-max-execution-timers --enable-mbstring
+    --enable-intl --disable-cgi --disable-phpdbg --without-sqlite3 --without-pdo-sqlite)
+
+# quietly WHAT COMMAND...: its output goes to the log, and its end is shown where it fails.
+quietly() {
+    local what=$1
+    shift
+    "$@" >"$log" 2>&1 || fail "$what has failed:
+$(tail -n $tail_lines "$log")" "all of it is in $log"
+}
+
+needs() {
+    local command
+    for command in "$@"; do
+        command -v "$command" >/dev/null || fail "$command is missing" "\`make peers\` installs what Debian has; Go, for RoadRunner and FrankenPHP, is not in Debian 12 as new as they ask for"
+    done
+}
+
+# copied NAME: prints a folder with a copy of that source.
+copied() {
+    rm -rf "${work:?}/$1"
+    mkdir -p "$work"
+    # Not its history, which may be a hundred times as large.
+    (cd "${source[$1]}" && tar -c --exclude-vcs .) | (mkdir "$work/$1" && tar -x -C "$work/$1")
+    echo "$work/$1"
+}
+
+# has NAME FILE: is that the source it should be?
+has() {
+    [ -e "${source[$1]}/$2" ] || fail "$1: ${source[$1]} has no $2" "name the folder of its source, unpacked"
+}
+
+# put FILE WHERE: under another name first, so that there is always the former one or the new one.
+put() {
+    mkdir -p "$(dirname "$2")"
+    cp "$1" "$2.new"
+    mv -f "$2.new" "$2"
+}
+
+build_swoole() {
+    local folder
+    has swoole config.m4
+    needs "phpize${config##*php-config}" "$config" g++ make
+    folder=$(copied swoole)
+    say "Swoole: configure"
+    (cd "$folder" && quietly phpize "phpize${config##*php-config}" && quietly configure ./configure "--with-php-config=$config")
+    say "Swoole: compile"
+    quietly "Swoole's make" make -C "$folder" -j "$jobs"
+    put "$folder/modules/swoole.so" "$to/swoole.so"
+    "$php" -d "extension=$to/swoole.so" -r 'echo swoole_version(), "\n";' >"$log" 2>&1 || fail "$php does not load $to/swoole.so: $(cat "$log")"
+    say "Swoole $(cat "$log") is $to/swoole.so"
+    rm -rf "$folder"
+}
+
+# Its package has classes alone; what finds them is written here where Composer has not been asked.
+build_workerman() {
+    local folder
+    has workerman src/Worker.php
+    folder=$(copied workerman)
+    if [ ! -e "$folder/vendor/autoload.php" ]; then
+        mkdir -p "$folder/vendor"
+        cat >"$folder/vendor/autoload.php" <<'PHP'
+<?php
+
+spl_autoload_register(static function (string $class): void {
+    $file = __DIR__ . '/../src/' . strtr(substr($class, strlen('Workerman\\')), '\\', '/') . '.php';
+    if (str_starts_with($class, 'Workerman\\') && is_file($file)) {
+        require $file;
+    }
+});
+PHP
+    fi
+    rm -rf "$to/workerman"
+    mv "$folder" "$to/workerman"
+    say "Workerman is in $to/workerman"
+}
+
+build_roadrunner() {
+    local folder
+    has roadrunner cmd/rr/main.go
+    needs go
+    folder=$(copied roadrunner)
+    say "RoadRunner: go build"
+    (cd "$folder" && CGO_ENABLED=0 GOFLAGS=-buildvcs=false quietly "go build" go build -trimpath -ldflags -s -o rr ./cmd/rr)
+    put "$folder/rr" "$to/bin/rr"
+    rm -rf "$folder"
+    say "RoadRunner is $to/bin/rr"
+}
+
+# A PHP for threads, with its libphp: $to/threads.
+build_threads() {
+    local folder version
+    if [ -n "${source[php]:-}" ]; then
+        has php main/main.c
+        folder=$(copied php)
+    else
+        say "PHP for threads: the source of $php"
+        folder=$work/php
+        version=$(dpkg-query -W -f '${source:Version}' "$php-cli")
+        fetch_php "$version" "$folder"
+    fi
+    say "PHP for threads: configure"
+    (
+        cd "$folder"
+        quietly buildconf ./buildconf --force
+        quietly configure ./configure "--prefix=$to/threads" "--with-config-file-path=$to/threads/etc" "${threads_options[@]}"
+    )
+    say "PHP for threads: compile"
+    quietly "PHP's make" make -C "$folder" -j "$jobs"
+    rm -rf "$to/threads"
+    quietly "PHP's make install" make -C "$folder" install
+    mkdir -p "$to/threads/etc"
+    echo "zend_extension=opcache" >"$to/threads/etc/php.ini"
+    "$to/threads/bin/php" -r 'exit(PHP_ZTS && extension_loaded("Zend OPcache") ? 0 : 1);' ||
+        fail "the PHP for threads does not run with opcache: $to/threads/bin/php"
+    rm -rf "$folder"
+}
+
+# fetch_php VERSION FOLDER: that source package of Debian, or where its mirror has it no more, a neighbour.
+fetch_php() {
+    local version download=$work/download
+    # shellcheck source=scripts/source-package.sh
+    . scripts/source-package.sh
+    source_lists "$work/apt"
+    for version in "$1" $(source_versions "$php"); do
+        if source_download "$php" "$version" "$download" 2>"$log"; then
+            rm -rf "$2"
+            quietly "dpkg-source" dpkg-source --no-check -x "$download/${php}_${version#*:}.dsc" "$2"
+            rm -rf "$work/apt" "$download"
+            return
+        fi
+    done
+    fail "Debian's mirror has no source of $php: $(tail -n 1 "$log")" "php=FOLDER names a folder with one"
+}
+
+build_frankenphp() {
+    local folder threads=$to/threads
+    has frankenphp caddy/frankenphp/main.go
+    needs go gcc make autoconf bison re2c pkg-config dpkg-source
+    if [ ! -x "$threads/bin/php-config" ] || [ -n "${source[php]:-}" ]; then
+        build_threads
+    fi
+    folder=$(copied frankenphp)
+    say "FrankenPHP: go build"
+    (
+        cd "$folder/caddy/frankenphp"
+        CGO_ENABLED=1 CGO_CFLAGS="-O2 $("$threads/bin/php-config" --includes)" \
+            CGO_LDFLAGS="-Wl,-rpath,$threads/lib -L$threads/lib $("$threads/bin/php-config" --ldflags) $("$threads/bin/php-config" --libs)" \
+            GOFLAGS=-buildvcs=false quietly "go build" \
+            go build -tags nobadger,nomysql,nopgx,nobrotli,nowatcher,nomercure -ldflags "-s -w" -o frankenphp .
+    )
+    put "$folder/caddy/frankenphp/frankenphp" "$to/bin/frankenphp"
+    rm -rf "$folder"
+    say "FrankenPHP is $to/bin/frankenphp"
+}
+
+[ $# -gt 0 ] || fail "which?" "bench/peers/build.sh NAME=FOLDER..., of $known"
+for word in "$@"; do
+    name=${word%%=*}
+    folder=${word#*=}
+    case " $known php " in
+        *" $name "*) ;;
+        *) fail "$word is not known" "NAME=FOLDER..., of $known" ;;
+    esac
+    [ "$name" != "$word" ] && [ -d "$folder" ] || fail "$word: there is no such folder" "$name=FOLDER, that of its source"
+    source[$name]=$(realpath "$folder")
+done
+mkdir -p "$work"
+for name in $known; do
+    [ -z "${source[$name]:-}" ] || "build_$name"
+done
