@@ -28,6 +28,7 @@ declare -A source
 # What FrankenPHP's manual asks for, and what the applications of bench/apps use; opcache comes by itself.
 threads_options=(--enable-embed --enable-zts --disable-zend-signals --enable-zend-max-execution-timers --enable-mbstring
     --enable-intl --disable-cgi --disable-phpdbg --without-sqlite3 --without-pdo-sqlite)
+roadrunner_plugins=(informer resetter logger rpc server http)
 
 # quietly WHAT COMMAND...: its output goes to the log, and its end is shown where it fails.
 quietly() {
@@ -56,6 +57,16 @@ copied() {
 # has NAME FILE: is that the source it should be?
 has() {
     [ -e "${source[$1]}/$2" ] || fail "$1: ${source[$1]} has no $2" "name the folder of its source, unpacked"
+}
+
+# version NAME: as its history or its folder's name says.
+version() {
+    local folder=${source[$1]}
+    if [ -e "$folder/.git" ]; then
+        git -C "$folder" describe --tags 2>/dev/null || echo unknown
+    else
+        basename "$folder" | grep -oE 'v?[0-9][0-9a-z.]*$' || echo unknown
+    fi
 }
 
 # put FILE WHERE: under another name first, so that there is always the former one or the new one.
@@ -103,13 +114,32 @@ PHP
     say "Workerman is in $to/workerman"
 }
 
+# With the plugins that serving HTTP takes, which its own builder lets one choose, too: the others bring the modules of a dozen
+# brokers, caches and clouds, and each has to be had.
 build_roadrunner() {
-    local folder
+    local folder plugins=container/plugins.go path
     has roadrunner cmd/rr/main.go
     needs go
     folder=$(copied roadrunner)
     say "RoadRunner: go build"
-    (cd "$folder" && CGO_ENABLED=0 GOFLAGS=-buildvcs=false quietly "go build" go build -trimpath -ldflags -s -o rr ./cmd/rr)
+    (
+        cd "$folder"
+        has roadrunner $plugins
+        path=$(sed -nE 's|.*"(github.com/temporalio/[^"]*)"$|\1|p' $plugins)
+        [ -z "$path" ] || quietly "go mod edit" go mod edit -droprequire "$path"
+        {
+            printf 'package container\n\nimport (\n'
+            for name in "${roadrunner_plugins[@]}"; do
+                sed -nE "s|^.*\"(github.com/roadrunner-server/$name/v[0-9]+)\"\$|\t$name \"\1\"|p" $plugins
+            done
+            printf ')\n\nfunc Plugins() []any {\n\treturn []any{\n'
+            printf '\t\t&%s.Plugin{},\n' "${roadrunner_plugins[@]}"
+            printf '\t}\n}\n'
+        } >chosen.go
+        mv chosen.go $plugins
+        CGO_ENABLED=0 GOWORK=off GOFLAGS="-buildvcs=false -mod=mod" quietly "go build" \
+            go build -trimpath -ldflags "-s -X $(sed -n 's/^module //p' go.mod)/internal/meta.version=$(version roadrunner)" -o rr ./cmd/rr
+    )
     put "$folder/rr" "$to/bin/rr"
     rm -rf "$folder"
     say "RoadRunner is $to/bin/rr"
@@ -175,7 +205,8 @@ build_frankenphp() {
         CGO_ENABLED=1 CGO_CFLAGS="-O2 $("$threads/bin/php-config" --includes)" \
             CGO_LDFLAGS="-Wl,-rpath,$threads/lib -L$threads/lib $("$threads/bin/php-config" --ldflags) $("$threads/bin/php-config" --libs)" \
             GOFLAGS=-buildvcs=false quietly "go build" \
-            go build -tags nobadger,nomysql,nopgx,nobrotli,nowatcher,nomercure -ldflags "-s -w" -o frankenphp .
+            go build -tags nobadger,nomysql,nopgx,nobrotli,nowatcher,nomercure -o frankenphp \
+            -ldflags "-s -X 'github.com/caddyserver/caddy/v2.CustomVersion=FrankenPHP $(version frankenphp), PHP $("$threads/bin/php" -r 'echo PHP_VERSION;')'" .
     )
     put "$folder/caddy/frankenphp/frankenphp" "$to/bin/frankenphp"
     rm -rf "$folder"
