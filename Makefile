@@ -70,7 +70,7 @@ lint: ## formatting and linters of Rust, C, shell, Python and PHP; the tree agai
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	find crates/worker/csrc -name '*.[ch]' -exec clang-format --dry-run --Werror {} +
-	shellcheck scripts/*.sh scripts/php-engine/cc .ci/run
+	shellcheck scripts/*.sh scripts/php-engine/cc bench/peers/build.sh .ci/run
 	flake8 bench
 	find php examples bench -name vendor -prune -o -name var -prune -o -name '*.php' -print0 | \
 	    xargs -0 -n 1 -P 2 php -d display_errors=stderr -l >/dev/null

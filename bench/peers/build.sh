@@ -177,7 +177,7 @@ build_threads() {
 # fetch_php VERSION FOLDER: that source package of Debian, or where its mirror has it no more, a neighbour.
 fetch_php() {
     local version download=$work/download
-    # shellcheck source=scripts/source-package.sh
+    # shellcheck source=/dev/null
     . scripts/source-package.sh
     source_lists "$work/apt"
     for version in "$1" $(source_versions "$php"); do
@@ -192,18 +192,20 @@ fetch_php() {
 }
 
 build_frankenphp() {
-    local folder threads=$to/threads
+    local folder lib threads=$to/threads
     has frankenphp caddy/frankenphp/main.go
     needs go gcc make autoconf bison re2c pkg-config dpkg-source
     if [ ! -x "$threads/bin/php-config" ] || [ -n "${source[php]:-}" ]; then
         build_threads
     fi
+    # PHP's own source has it in lib, Debian's in lib/php.
+    lib=$(dirname "$(find "$threads/lib" -name libphp.so -print -quit)")
     folder=$(copied frankenphp)
     say "FrankenPHP: go build"
     (
         cd "$folder/caddy/frankenphp"
         CGO_ENABLED=1 CGO_CFLAGS="-O2 $("$threads/bin/php-config" --includes)" \
-            CGO_LDFLAGS="-Wl,-rpath,$threads/lib -L$threads/lib $("$threads/bin/php-config" --ldflags) $("$threads/bin/php-config" --libs)" \
+            CGO_LDFLAGS="-Wl,-rpath,$lib -L$lib $("$threads/bin/php-config" --ldflags) $("$threads/bin/php-config" --libs)" \
             GOFLAGS=-buildvcs=false quietly "go build" \
             go build -tags nobadger,nomysql,nopgx,nobrotli,nowatcher,nomercure -o frankenphp \
             -ldflags "-s -X 'github.com/caddyserver/caddy/v2.CustomVersion=FrankenPHP $(version frankenphp), PHP $("$threads/bin/php" -r 'echo PHP_VERSION;')'" .
@@ -221,9 +223,14 @@ for word in "$@"; do
         *" $name "*) ;;
         *) fail "$word is not known" "NAME=FOLDER..., of $known" ;;
     esac
-    [ "$name" != "$word" ] && [ -d "$folder" ] || fail "$word: there is no such folder" "$name=FOLDER, that of its source"
+    if [ "$name" = "$word" ] || [ ! -d "$folder" ]; then
+        fail "$word: there is no such folder" "$name=FOLDER, that of its source"
+    fi
     source[$name]=$(realpath "$folder")
 done
+if [ -n "${source[php]:-}" ] && [ -z "${source[frankenphp]:-}" ]; then
+    fail "php=${source[php]} is for FrankenPHP, which is not asked for" "frankenphp=FOLDER beside it"
+fi
 mkdir -p "$work"
 for name in $known; do
     [ -z "${source[$name]:-}" ] || "build_$name"
