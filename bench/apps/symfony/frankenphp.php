@@ -12,8 +12,6 @@ $application = Application::boot();
 
 $handler = static function () use ($application): void {
     $application->handle(Request::createFromGlobals(), static fn (Response $response) => $response->send());
-    // A worker's session keeps its number: the next visitor without a cookie would get none.
-    session_id('');
 };
 
 while (frankenphp_handle_request($handler)) {
