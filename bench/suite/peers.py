@@ -70,7 +70,7 @@ def load_all(folder):
 
 
 def built(environment, folder=BUILT):
-    """What that environment lacks to find the peers that are built in that folder: another place that it names stays."""
+    """What that environment lacks to find the peers built in that folder: another place that it names stays."""
     found = {name: str(folder / below) for name, below in BUILT_VARIABLES.items()
              if name not in environment and (folder / below).exists()}
     path = environment.get("PATH", os.defpath)
