@@ -21,16 +21,9 @@ fi
 apt=$PWD/$into/apt
 source_lists "$apt"
 
-# Prints the file's name, or nothing. The installed version first; a mirror may list it without having it, and
-# then a neighbour does.
+# Prints the file's name, or nothing.
 fetch() {
-    local versions version
-    versions=$(source_versions "$php")
-    for version in $installed $versions; do
-        if source_download "$php" "$version" "$apt/download"; then
-            break
-        fi
-    done
+    source_nearest "$php" "$installed" "$apt/download" || true
     find "$apt/download" -name "${php}_*.orig.tar.xz"
 }
 

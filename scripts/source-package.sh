@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# Source packages of Debian without root, and without a change of the system: read by php-src.sh and php-engine.sh.
+# Source packages of Debian without root, and without a change of the system: read by php-src.sh, php-engine.sh and bench/peers/build.sh.
 # apt gets lists of its own in a folder, of the system's own Debian sources.
 
-# source_lists FOLDER: makes that folder what the next two ask.
+# source_lists FOLDER: makes that folder what the next ones ask.
 source_lists() {
     local apt=$1 file
     mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/parts" "$apt/download"
@@ -30,4 +30,15 @@ source_download() {
     rm -rf "$3"
     mkdir -p "$3"
     (cd "$3" && apt-get "${source_options[@]}" source -qq --download-only "$1=$2" >&2)
+}
+
+# source_nearest PACKAGE VERSION FOLDER: the same, of that version; a mirror may list it without having it, and then a neighbour does.
+source_nearest() {
+    local version
+    for version in $2 $(source_versions "$1"); do
+        if source_download "$1" "$version" "$3"; then
+            return
+        fi
+    done
+    return 1
 }

@@ -85,8 +85,9 @@ build_swoole() {
     (cd "$folder" && quietly phpize "phpize${config##*php-config}" && quietly configure ./configure "--with-php-config=$config")
     say "Swoole: compile"
     quietly "Swoole's make" make -C "$folder" -j "$jobs"
+    "$php" -d "extension=$folder/modules/swoole.so" -r 'echo swoole_version(), "\n";' >"$log" 2>&1 ||
+        fail "$php does not load it: $(cat "$log")"
     put "$folder/modules/swoole.so" "$to/swoole.so"
-    "$php" -d "extension=$to/swoole.so" -r 'echo swoole_version(), "\n";' >"$log" 2>&1 || fail "$php does not load $to/swoole.so: $(cat "$log")"
     say "Swoole $(cat "$log") is $to/swoole.so"
     rm -rf "$folder"
 }
@@ -119,12 +120,12 @@ PHP
 build_roadrunner() {
     local folder plugins=container/plugins.go path
     has roadrunner cmd/rr/main.go
+    has roadrunner $plugins
     needs go
     folder=$(copied roadrunner)
     say "RoadRunner: go build"
     (
         cd "$folder"
-        has roadrunner $plugins
         path=$(sed -nE 's|.*"(github.com/temporalio/[^"]*)"$|\1|p' $plugins)
         [ -z "$path" ] || quietly "go mod edit" go mod edit -droprequire "$path"
         {
@@ -147,15 +148,14 @@ build_roadrunner() {
 
 # A PHP for threads, with its libphp: $to/threads.
 build_threads() {
-    local folder version
+    local folder
     if [ -n "${source[php]:-}" ]; then
         has php main/main.c
         folder=$(copied php)
     else
         say "PHP for threads: the source of $php"
         folder=$work/php
-        version=$(dpkg-query -W -f '${source:Version}' "$php-cli")
-        fetch_php "$version" "$folder"
+        fetch_php "$folder"
     fi
     say "PHP for threads: configure"
     (
@@ -174,27 +174,24 @@ build_threads() {
     rm -rf "$folder"
 }
 
-# fetch_php VERSION FOLDER: that source package of Debian, or where its mirror has it no more, a neighbour.
+# fetch_php FOLDER: the source package of the installed PHP, or a neighbour of it, is there then, unpacked.
 fetch_php() {
-    local version download=$work/download
+    local download=$work/download
     # shellcheck source=/dev/null
     . scripts/source-package.sh
     source_lists "$work/apt"
-    for version in "$1" $(source_versions "$php"); do
-        if source_download "$php" "$version" "$download" 2>"$log"; then
-            rm -rf "$2"
-            quietly "dpkg-source" dpkg-source --no-check -x "$download/${php}_${version#*:}.dsc" "$2"
-            rm -rf "$work/apt" "$download"
-            return
-        fi
-    done
-    fail "Debian's mirror has no source of $php: $(tail -n 1 "$log")" "php=FOLDER names a folder with one"
+    source_nearest "$php" "$(dpkg-query -W -f '${source:Version}' "$php-cli")" "$download" 2>"$log" ||
+        fail "Debian's mirror has no source of $php: $(tail -n 1 "$log")" "php=FOLDER names a folder with one"
+    rm -rf "$1"
+    quietly "dpkg-source" dpkg-source --no-check -x "$download/${php}_"*.dsc "$1"
+    # dpkg-source leaves the tarball beside the folder.
+    rm -rf "$work/apt" "$download" "$work"/*.tar.*
 }
 
 build_frankenphp() {
     local folder lib threads=$to/threads
     has frankenphp caddy/frankenphp/main.go
-    needs go gcc make autoconf bison re2c pkg-config dpkg-source
+    needs go gcc g++ make autoconf bison re2c pkg-config dpkg-source
     if [ ! -x "$threads/bin/php-config" ] || [ -n "${source[php]:-}" ]; then
         build_threads
     fi
@@ -232,6 +229,8 @@ if [ -n "${source[php]:-}" ] && [ -z "${source[frankenphp]:-}" ]; then
     fail "php=${source[php]} is for FrankenPHP, which is not asked for" "frankenphp=FOLDER beside it"
 fi
 mkdir -p "$work"
+exec 9>"$work/lock"
+flock -n 9 || fail "another run works in $work" "wait for it"
 for name in $known; do
     [ -z "${source[$name]:-}" ] || "build_$name"
 done
