@@ -14,6 +14,7 @@
 #include "loads/loads.h"
 #include "model/frankenphp.h"
 #include "model/script.h"
+#include "model/unseen.h"
 #include "rollback/reseed.h"
 #include "sapi/name.h"
 #include "sapi/sapi.h"
@@ -47,6 +48,7 @@ static PHP_MINIT_FUNCTION(samovar) {
     if (samovar_settings->traces) {
         samovar_graph_startup();
     }
+    samovar_unseen_startup();
     samovar_loads_minit();
     samovar_sapi_minit();
     samovar_sapi_name_varies(); /* Preloading compiles before the first request. */

@@ -99,6 +99,9 @@ static void close_resources(void) {
 
 /* As zend_objects_store_free_object_storage(): an archive is written, a transaction rolled back. */
 static void free_objects(void) {
+    if (samovar_objects_ended_unseen()) {
+        return;
+    }
     zend_objects_store *store = &EG(objects_store);
     for (uint32_t i = store->top; i-- > 1;) {
         zend_object *object = store->object_buckets[i];

@@ -6,6 +6,7 @@
 #include <zend_closures.h>
 #include <zend_fibers.h>
 #include <zend_generators.h>
+#include <zend_observer.h>
 
 /* Classes of extensions whose objects are freed by functions of their own, and hold nothing but
  * memory and other values; with all classes below them. */
@@ -43,6 +44,9 @@ static uint32_t harmless_count;
  * where there is none. */
 static zend_object **held;
 static uint32_t held_count;
+
+/* It was found out that nobody would see any end, and no code has run since. */
+SAMOVAR_OF_REQUEST static bool known_unseen;
 
 static void find_classes(void) {
     harmless_count = 0;
@@ -90,6 +94,16 @@ static void prepare(uint32_t handle, zend_object *object) {
     }
 }
 
+/* Its handler may make objects, whatever ends just now. */
+static void on_error(int type, zend_string *file, uint32_t line, zend_string *message) {
+    (void)type, (void)file, (void)line, (void)message;
+    known_unseen = false;
+}
+
+void samovar_unseen_startup(void) {
+    zend_observer_error_register(on_error);
+}
+
 void samovar_unseen_prepare(void) {
     find_classes();
     held_count = EG(objects_store).top;
@@ -102,17 +116,21 @@ void samovar_unseen_prepare(void) {
     }
 }
 
-bool samovar_is_freed_seen(uint32_t handle, const zend_object *object) {
+static inline bool is_freed_seen(uint32_t handle, const zend_object *object) {
     return object->handlers->free_obj != zend_object_std_dtor &&
            !(handle < held_count && held[handle] == object) && !is_harmless(object->ce);
 }
 
-static bool ends_unseen(uint32_t handle, const zend_object *object) {
-    return ((OBJ_FLAGS(object) & IS_OBJ_DESTRUCTOR_CALLED) || !has_destructor(object)) &&
-           !samovar_is_freed_seen(handle, object);
+bool samovar_is_freed_seen(uint32_t handle, const zend_object *object) {
+    return is_freed_seen(handle, object);
 }
 
-bool samovar_objects_end_unseen(void) {
+static inline bool ends_unseen(uint32_t handle, const zend_object *object) {
+    return ((OBJ_FLAGS(object) & IS_OBJ_DESTRUCTOR_CALLED) || !has_destructor(object)) &&
+           !is_freed_seen(handle, object);
+}
+
+static bool all_end_unseen(void) {
     const zend_objects_store *store = &EG(objects_store);
     for (uint32_t i = 1; i < store->top; i++) {
         const zend_object *object = store->object_buckets[i];
@@ -121,4 +139,13 @@ bool samovar_objects_end_unseen(void) {
         }
     }
     return true;
+}
+
+bool samovar_objects_end_unseen(void) {
+    known_unseen = known_unseen || all_end_unseen();
+    return known_unseen;
+}
+
+bool samovar_objects_ended_unseen(void) {
+    return known_unseen;
 }

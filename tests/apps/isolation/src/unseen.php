@@ -49,6 +49,19 @@ function ends(): array
             ob_start();
         },
         'stream' => static fn () => fwrite($GLOBALS['sink'] = fopen('sink://x', 'w'), 'text'),
+        // Its end says that nobody knows the encoding, when nobody's end is looked for any more.
+        'an archive of the error handler' => static function (): void {
+            @ini_set('iconv.output_encoding', 'nonsense');
+            set_error_handler(static function (): bool {
+                $GLOBALS['archive'] = new \ZipArchive();
+                $GLOBALS['archive']->open(Speaker::$file, \ZipArchive::CREATE);
+                $GLOBALS['archive']->addFromString('late', '');
+                $GLOBALS['archive']->setMtimeName('late', 1_000_000_000);
+                return true;
+            });
+            ob_start('ob_iconv_handler');
+            echo "more\n";
+        },
         'generator' => static function (): void {
             $generator = (static function (): \Generator {
                 try {
