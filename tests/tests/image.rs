@@ -229,7 +229,9 @@ fn warm_up_leaves_the_patterns_that_it_compiles() {
 #[test]
 fn code_after_the_script_runs_where_it_runs_under_php_fpm() {
     let ends = "register_shutdown_function($say)|$GLOBALS['o'] = new Ends|ob_start(fn ($t) => $t . $say())|\
-        set_error_handler($say)|session_set_save_handler(new Ends); session_start()|1|\
+        set_error_handler($say)|\
+        @ini_set('iconv.output_encoding', 'nonsense'); set_error_handler($say); ob_start('ob_iconv_handler'); echo '.'|\
+        session_set_save_handler(new Ends); session_start()|1|\
         Samovar\\async(function () use ($say) { try { sleep(9); } finally { $say(); } })";
     for end in ends.split('|') {
         let server = script(&format!(

@@ -48,6 +48,7 @@ static PHP_MINIT_FUNCTION(samovar) {
     if (samovar_settings->traces) {
         samovar_graph_startup();
     }
+    samovar_script_startup();
     samovar_unseen_startup();
     samovar_loads_minit();
     samovar_sapi_minit();

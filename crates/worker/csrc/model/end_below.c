@@ -210,8 +210,7 @@ static bool no_code_follows(void) {
 }
 
 bool samovar_ends_unseen(void) {
-    return no_code_follows() && !BG(user_shutdown_function_names) &&
-           Z_ISUNDEF(EG(user_error_handler)) && samovar_objects_end_unseen();
+    return no_code_follows() && !BG(user_shutdown_function_names) && samovar_objects_end_unseen();
 }
 
 /* PHP destructs what the global scope holds, each object with all that only it holds, and then the

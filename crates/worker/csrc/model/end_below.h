@@ -6,7 +6,7 @@
 
 /* Before the image: what is there by then is not a request's to close. */
 void samovar_end_below_prepare(void);
-/* At the script's end: no code of the application's runs after it. */
+/* At the script's end: no code of the application's runs after it, but that of an error handler. */
 bool samovar_ends_unseen(void);
 /* Ends the request as php-fpm would, and returns to the image. */
 _Noreturn void samovar_end_below(void);

@@ -16,6 +16,7 @@
 #include "rollback/stain.h"
 #include "sapi/sapi.h"
 #include "tasks/task.h"
+#include <zend_observer.h>
 
 SAMOVAR_OF_REQUEST int samovar_outcome;
 SAMOVAR_OF_REQUEST size_t samovar_peak_bytes;
@@ -47,19 +48,44 @@ static void execute(const char *script) {
     zend_end_try();
 }
 
+/* Where the boot's script was run from. Not on the stack, all of which a rollback copies. */
+static char former[MAXPATHLEN];
+/* Its end has not led back there. */
+SAMOVAR_OF_REQUEST static bool still_away;
+
+static void go_back(void) {
+    still_away = false;
+    if (VCWD_CHDIR(former) != 0) {
+        samovar_note("PHP Samovar: cannot return to the folder %s at the script's end", former);
+    }
+}
+
+/* Before the application's handler runs, or a log is written that is found from here. */
+static void on_error(int type, zend_string *file, uint32_t line, zend_string *message) {
+    (void)type, (void)file, (void)line, (void)message;
+    if (still_away) {
+        go_back();
+    }
+}
+
+void samovar_script_startup(void) {
+    zend_observer_error_register(on_error);
+}
+
 /* php_execute_script() runs a script in its own folder and returns to the former one at its end.
- * Below a checkpoint the rollback leads back to the script's: there the way is taken only if code
- * follows that could see it. */
+ * Below a checkpoint the rollback leads back to the script's: there the way is taken only if
+ * something follows that could see it. */
 static void execute_boot(const char *script) {
-    static char former[MAXPATHLEN]; /* Not on the stack, all of which a rollback copies. */
     const bool returns = VCWD_GETCWD(former, MAXPATHLEN - 1) != NULL;
     VCWD_CHDIR_FILE(script);
     SG(options) |= SAPI_OPTION_NO_CHDIR;
     execute(script);
     SG(options) &= ~SAPI_OPTION_NO_CHDIR;
     const bool is_over = samovar_below_checkpoint && !samovar_is_stale() && samovar_ends_unseen();
-    if (returns && !is_over && VCWD_CHDIR(former) != 0) {
-        samovar_note("PHP Samovar: cannot return to the folder %s at the script's end", former);
+    if (returns && is_over) {
+        still_away = true;
+    } else if (returns) {
+        go_back();
     }
 }
 

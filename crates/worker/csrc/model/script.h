@@ -9,6 +9,9 @@
 
 #include <stddef.h>
 
+/* In MINIT. */
+void samovar_script_startup(void);
+
 /* SAMOVAR_RUN_*: how the last run ended. */
 extern int samovar_outcome;
 /* Peak of the request's memory, taken before PHP resets it. */
