@@ -116,6 +116,7 @@ void samovar_unseen_prepare(void) {
     }
 }
 
+/* In line: all objects of a large boot pass here at the end of a request. */
 static inline bool is_freed_seen(uint32_t handle, const zend_object *object) {
     return object->handlers->free_obj != zend_object_std_dtor &&
            !(handle < held_count && held[handle] == object) && !is_harmless(object->ce);
