@@ -92,7 +92,7 @@ TESTS = $(CARGO) test --locked --workspace
 TIDY = $(TESTS) --quiet --test tidy --
 
 # The programs of tests/.
-WHOLE = $(patsubst tests/tests/%.rs,--test %,$(wildcard tests/tests/*.rs)) --test conformance
+WHOLE = $(patsubst tests/suite/%.rs,--test %,$(wildcard tests/suite/*.rs)) --test conformance
 
 # Runs a command, and fails if a server's process that it started is left afterwards. Asked for with a test, it is built of
 # the libraries that tests have.

@@ -1,5 +1,5 @@
 /* What differs between the PHP versions that the worker is built for, 8.2 to 8.4: no other file
- * asks for a version (tests/tests/tidy/rooms.rs). How a PHP was configured (signals, timers,
+ * asks for a version (tests/tidy/rooms.rs). How a PHP was configured (signals, timers,
  * sessions) is asked where it matters. */
 #ifndef SAMOVAR_COMPAT_H
 #define SAMOVAR_COMPAT_H

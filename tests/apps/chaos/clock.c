@@ -1,7 +1,7 @@
 /*
  * A library for LD_PRELOAD that adds to the clocks what two words of the file $CHAOS_CLOCK say, in
  * seconds: first to the time of day, then to the time since boot, which goes on in the time of day,
- * too. tests/tests/chaos/clock.rs writes them while the server runs.
+ * too. tests/suite/chaos/clock.rs writes them while the server runs.
  */
 #define _GNU_SOURCE
 #include <errno.h>

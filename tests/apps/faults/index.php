@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What applications do wrong, one path each; tests/tests/faults.rs asks for it.
+ * What applications do wrong, one path each; tests/suite/faults.rs asks for it.
  */
 
 declare(strict_types=1);

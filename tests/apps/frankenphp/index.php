@@ -1,6 +1,6 @@
 <?php
 
-// A worker script with a page for everything that tests/tests/frankenphp.rs asks.
+// A worker script with a page for everything that tests/suite/frankenphp.rs asks.
 
 declare(strict_types=1);
 

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * Tells what PHP sees of a request; tests/tests/http.rs asks for it.
+ * Tells what PHP sees of a request; tests/suite/http.rs asks for it.
  */
 
 declare(strict_types=1);

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * A resident application that soils everything a request can soil; tests/tests/hygiene.rs asks for it.
+ * A resident application that soils everything a request can soil; tests/suite/hygiene.rs asks for it.
  */
 
 declare(strict_types=1);

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * Samovar\Request and Samovar\Response; tests/tests/hygiene.rs asks for it.
+ * Samovar\Request and Samovar\Response; tests/suite/hygiene.rs asks for it.
  */
 
 declare(strict_types=1);

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 /*
  * Names that a late DNS server knows: nN.test is 10.0.0.N, the other way round, and has the text "/N". It has never heard
- * of missing.test, and says nothing of deaf.test. Compared in tests/tests/parallel/names.rs.
+ * of missing.test, and says nothing of deaf.test. Compared in tests/suite/parallel/names.rs.
  */
 
 const NAMES = [

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 /*
  * A visitor whose tasks are in the middle of something when the request ends, somehow. What each was answered must be its own;
- * what was not begun to be kept must not be there. Mixed at random by tests/tests/parallel/odd.rs.
+ * what was not begun to be kept must not be there. Mixed at random by tests/suite/parallel/odd.rs.
  */
 
 /** Connections that a resident worker keeps, and only those. */

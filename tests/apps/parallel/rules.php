@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * What the functions promise, each rule as one function; what it answers is compared in tests/tests/parallel/rules.rs.
+ * What the functions promise, each rule as one function; what it answers is compared in tests/suite/parallel/rules.rs.
  */
 
 function caught(callable $work): array

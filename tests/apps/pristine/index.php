@@ -3,7 +3,7 @@
 /**
  * An application without framework: what stands above the checkpoint builds a container whose state
  * is of every kind there is, what stands below reports it, soils it and ends in every way.
- * tests/tests/pristine/script.rs asks for it. In php-fpm it all runs for each request.
+ * tests/suite/response_isolation/script.rs asks for it. In php-fpm it all runs for each request.
  */
 
 declare(strict_types=1);

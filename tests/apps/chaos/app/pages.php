@@ -2,7 +2,7 @@
 
 /**
  * Pages whose answer follows from what was asked, byte for byte, and pages that do what no page should.
- * tests/tests/chaos.rs asks for both at once; each front controller beside this file is a model.
+ * tests/suite/chaos.rs asks for both at once; each front controller beside this file is a model.
  */
 
 declare(strict_types=1);

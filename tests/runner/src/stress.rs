@@ -1,0 +1,106 @@
+//! One test many times: next to busy loops, then next to other tests of its folder.
+
+use crate::process::{self, Outcome};
+use crate::run::Plan;
+use anyhow::{Context, Result, bail};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Busy loops next to the test.
+const LOOPS: usize = 6;
+
+/// Tests of the same folder next to it.
+const NEIGHBOURS: usize = 2;
+
+/// Runs the test `runs` times next to busy loops and as often next to neighbours. Returns how often it failed.
+pub fn repeat(plan: &Plan, name: &str, runs: usize) -> Result<usize> {
+    std::fs::create_dir_all(&plan.logs).context("cannot make the folder of logs")?;
+    let fits = |id: &str| id == name || id.ends_with(&format!("::{name}"));
+    let found: Vec<usize> = (0..plan.tests.len()).filter(|i| fits(&plan.tests[*i].id)).collect();
+    let [index] = found[..] else {
+        bail!("{} tests are named `{name}`\nhint: name one as the run does: suite::faults::NAME", found.len());
+    };
+    let id = &plan.tests[index].id;
+    println!("{id}: {runs} runs next to {LOOPS} busy loops");
+    let mut failed = beside(|| burn, || many(plan, index, runs))?;
+    let is_exclusive =
+        plan.groups.of(id).is_some_and(|group| plan.groups.groups[group].at_once.is_none());
+    if is_exclusive {
+        println!("{id}: runs with no other test, by tests/groups.toml");
+        return Ok(failed);
+    }
+    let folder = id.rsplit_once("::").map_or(id.as_str(), |(folder, _)| folder);
+    let is_neighbour = |i: &usize| {
+        let test = &plan.tests[*i];
+        *i != index && !test.is_ignored && test.id.starts_with(folder) && plan.groups.of(&test.id).is_none()
+    };
+    let neighbours: Vec<usize> = (0..plan.tests.len()).filter(is_neighbour).collect();
+    if neighbours.is_empty() {
+        return Ok(failed);
+    }
+    println!("{id}: {runs} runs next to {NEIGHBOURS} of {} tests of {folder}", neighbours.len());
+    failed += with_neighbours(plan, index, &neighbours, runs)?;
+    Ok(failed)
+}
+
+fn many(plan: &Plan, index: usize, runs: usize) -> Result<usize> {
+    let test = &plan.tests[index];
+    let mut failed = 0;
+    for run in 1..=runs {
+        let ran = process::run(&plan.programs[test.program], test, &plan.logs)?;
+        match &ran.outcome {
+            Outcome::Passed => {
+                let _ = std::fs::remove_file(&ran.log);
+            }
+            Outcome::Failed(why) => {
+                failed += 1;
+                println!("run {run} failed after {:.1} s: {why}; {}", ran.seconds, ran.log.display());
+            }
+        }
+        if run % 20 == 0 {
+            println!("{run} of {runs} runs, {failed} failed");
+        }
+    }
+    Ok(failed)
+}
+
+fn burn(stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        std::hint::spin_loop();
+    }
+}
+
+fn beside<F: Fn(&AtomicBool) + Send>(load: impl Fn() -> F, work: impl FnOnce() -> Result<usize>) -> Result<usize> {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..LOOPS {
+            let (load, stop) = (load(), &stop);
+            scope.spawn(move || load(stop));
+        }
+        let result = work();
+        stop.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+/// Each neighbour is another thread, which runs one test of the list after the other.
+fn with_neighbours(plan: &Plan, index: usize, neighbours: &[usize], runs: usize) -> Result<usize> {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for first in 0..NEIGHBOURS {
+            let stop = &stop;
+            scope.spawn(move || {
+                let order = neighbours.iter().cycle().skip(first).step_by(NEIGHBOURS);
+                for neighbour in order.take_while(|_| !stop.load(Ordering::Relaxed)) {
+                    let test = &plan.tests[*neighbour];
+                    // What becomes of a neighbour is another run's business.
+                    if let Ok(ran) = process::run(&plan.programs[test.program], test, &plan.logs) {
+                        let _ = std::fs::remove_file(&ran.log);
+                    }
+                }
+            });
+        }
+        let result = many(plan, index, runs);
+        stop.store(true, Ordering::Relaxed);
+        result
+    })
+}

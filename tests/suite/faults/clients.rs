@@ -1,0 +1,151 @@
+//! Clients that stall, leave or read nothing, and scripts that outlive their client.
+
+use crate::faults::stage::{
+    Load, app, assert_serves, create, file_of, is_hello, read_when_there, wait_for_busy,
+    wait_for_in_flight,
+};
+use samovar_testkit::eventually;
+use samovar_testkit::http::Request;
+use std::time::Duration;
+
+#[test]
+fn slow_and_half_sent_requests_end_while_others_are_served() {
+    const BODY: &str = "POST /input HTTP/1.1\r\nHost: t\r\nContent-Length: 10\r\n\r\nhalf";
+    const CHUNK: &str =
+        "POST /input HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nh";
+    let start = app().workers(1).args(["--header-timeout", "700ms", "--body-timeout", "700ms"]);
+    let server = start.start();
+    let load = Load::start(server.address(), 2, &Request::get("/hello"));
+    for (name, sent) in [
+        ("half a request line", "GET / HT"),
+        ("half a head", "GET / HTTP/1.1\r\nHost: t\r\nX-Half: "),
+        ("half a body", BODY),
+        ("half a chunk", CHUNK),
+    ] {
+        let mut client = server.client();
+        client.send(sent.as_bytes());
+        let answer = client.read(false);
+        assert_eq!((answer.status, answer.complete), (408, true), "{name}");
+        assert!(client.is_closed(), "{name}");
+    }
+    // Bytes that trickle do not extend the deadline of a head.
+    let mut trickle = server.client();
+    trickle.send(b"GET /hello HTTP/1.1\r\nHost: t\r\nX-Slow: ");
+    let mut stopped = false;
+    for _ in 0..300 {
+        if trickle.try_send(b"x").is_err() {
+            stopped = true;
+            break;
+        }
+        let got = trickle.read_for(Duration::from_millis(20));
+        if !got.is_empty() {
+            assert!(got.starts_with(b"HTTP/1.1 408 "), "{}", String::from_utf8_lossy(&got));
+            stopped = true;
+            break;
+        }
+    }
+    assert!(stopped, "a head may not trickle for ever");
+    for answer in load.stop() {
+        assert!(answer.as_ref().is_ok_and(is_hello), "{answer:?}");
+    }
+    server.stop();
+}
+
+#[test]
+fn a_client_that_sends_half_and_leaves_costs_nothing() {
+    let server = app().workers(1).start();
+    for sent in [
+        "GET / HT",
+        "POST /input HTTP/1.1\r\nHost: t\r\nContent-Length: 100000\r\n\r\nhalf",
+        "POST /input HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nh",
+    ] {
+        let mut client = server.client();
+        client.send(sent.as_bytes());
+        client.abort();
+        assert_serves(&server, sent);
+    }
+    wait_for_in_flight(&server, 0);
+    eventually("no connection", || (server.status()["connections"] == 0).then_some(()));
+}
+
+/// Starts `/stream`, goes away after the first bytes, and says what the script left behind.
+fn abort_stream(ignore: &str) -> (String, Option<String>) {
+    let server = app().workers(1).start();
+    let file = file_of(&server, "ended");
+    let mut client = server.client();
+    client.send(&Request::get(&format!("/stream?file={}{ignore}", file.display())).bytes());
+    assert_eq!(client.read_head().expect("a head").status, 200);
+    client.read_chunk().expect("a chunk");
+    client.abort();
+    let ended = read_when_there(&file);
+    assert_serves(&server, "after an abort");
+    assert_eq!(server.status()["worker_restarts_total"], 0, "a client cannot kill a worker");
+    (ended, std::fs::read_to_string(file.with_extension("on")).ok())
+}
+
+#[test]
+fn a_script_ends_when_its_client_has_gone() {
+    assert_eq!(abort_stream(""), ("status 1".to_owned(), None));
+}
+
+#[test]
+fn a_script_that_ignores_the_abort_sees_it_and_goes_on() {
+    assert_eq!(abort_stream("&ignore=1"), ("status 1".to_owned(), Some("1".to_owned())));
+}
+
+#[test]
+fn a_reader_that_takes_nothing_is_cut() {
+    let server = app().workers(1).args(["--write-timeout", "500ms"]).start();
+    let mut client = server.client();
+    client.send(&Request::get("/flood?bytes=100000000").bytes());
+    assert_eq!(client.read_head().expect("a head").status, 200);
+    assert_serves(&server, "its worker is free again");
+    assert_eq!(server.status()["worker_restarts_total"], 0);
+}
+
+#[test]
+fn events_arrive_when_they_are_flushed() {
+    let server = app().workers(1).start();
+    let file = file_of(&server, "event");
+    let mut client = server.client();
+    client.send(&Request::get(&format!("/events?file={}", file.display())).bytes());
+    for n in 0..5 {
+        // The script makes event n only now: it cannot have been held back by a buffer.
+        create(&file.with_extension(n.to_string()));
+        if n == 0 {
+            let head = client.read_head().expect("a head");
+            assert!(
+                head.header("content-type").is_some_and(|t| t.starts_with("text/event-stream"))
+            );
+        }
+        let chunk = client.read_chunk().expect("an event").expect("an event");
+        assert_eq!(String::from_utf8_lossy(&chunk), format!("data: {n}\n\n"));
+    }
+    assert_eq!(client.read_chunk().expect("the end"), Some(Vec::new()));
+    assert!(is_hello(&client.get("/hello")));
+}
+
+#[test]
+fn a_finished_request_lets_its_client_go_while_the_script_goes_on() {
+    let server = app().workers(1).start();
+    let file = file_of(&server, "go");
+    let done = file_of(&server, "go.done");
+    let mut client = server.client();
+    let answer = client.get(&format!("/finish?file={}", file.display()));
+    assert_eq!((answer.text().as_str(), answer.complete), ("the client has this", true));
+    assert!(!done.exists(), "the script waits");
+    wait_for_busy(&server);
+    create(&file);
+    assert_eq!(read_when_there(&done), "and the script went on");
+    assert!(is_hello(&client.get("/hello")));
+    // A client that leaves after the answer does not stop the script either.
+    let (file, done) = (file_of(&server, "go2"), file_of(&server, "go2.done"));
+    let mut client = server.client();
+    let answer = client.get(&format!("/finish?file={}", file.display()));
+    assert_eq!(answer.text(), "the client has this");
+    client.abort();
+    create(&file);
+    assert_eq!(read_when_there(&done), "and the script went on");
+    assert_eq!(server.status()["worker_restarts_total"], 0);
+    server.stop();
+}

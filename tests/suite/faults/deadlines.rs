@@ -1,0 +1,303 @@
+//! A request's time: its client is told when it is over, its script is ended or killed, and the log says what it hung in;
+//! in each model.
+
+use crate::faults::stage::{is_alive, wait_for_ends};
+use samovar_testkit::http::Request;
+use samovar_testkit::{Server, Start, eventually};
+use std::path::Path;
+
+/// What a page does, by its path; `?file` is what it leaves behind.
+const PAGES: &str = r#"
+function leave(string $word): void
+{
+    file_put_contents($_GET['file'], $word, FILE_APPEND);
+}
+
+function page(): void
+{
+    set_time_limit(0);
+    register_shutdown_function(fn () => isset($_GET['file']) && leave('shutdown '));
+    switch (parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH)) {
+        case '/loop':
+            for ($n = 0; ; $n++) {
+            }
+        case '/sleep':
+            sleep(600);
+            leave('slept ');
+            break;
+        case '/drip':
+            for ($n = 0; ; $n++) {
+                echo "drip $n\n";
+                flush();
+                usleep(20000);
+            }
+        case '/lock':
+            // A wait that begins again whatever interrupts it, as in a library.
+            $lock = fopen($_GET['lock'], 'c');
+            while (!flock($lock, LOCK_EX)) {
+                for ($n = 0; $n < 1; $n += 0) {
+                    if (flock($lock, LOCK_EX)) {
+                        break;
+                    }
+                }
+            }
+            break;
+        case '/connect':
+            $stream = stream_socket_client($_GET['peer']);
+            stream_set_timeout($stream, 3600);
+            leave('reads ');
+            fread($stream, 10);
+            leave('read ');
+            break;
+        case '/pgsql':
+            new PDO("pgsql:host=127.0.0.1;port=$_GET[port];dbname=shop;sslmode=disable", 'shop', 'secret');
+            break;
+        case '/mysql':
+            new PDO("mysql:host=127.0.0.1;port=$_GET[port];dbname=shop", 'shop', 'secret');
+            break;
+        case '/curl':
+            curl_exec(curl_init("http://127.0.0.1:$_GET[port]/"));
+            break;
+        case '/regex':
+            ini_set('pcre.backtrack_limit', '2000000000');
+            ini_set('pcre.jit', '0');
+            preg_match('/^(a|a|a|a)*$/', str_repeat('a', 60) . 'b');
+            break;
+        case '/stop':
+            posix_kill(getmypid(), SIGSTOP);
+            break;
+        case '/caught':
+            try {
+                for ($n = 0; ; $n++) {
+                }
+            } catch (\Throwable) {
+                leave('caught ');
+            }
+            break;
+        case '/extend':
+            $granted = [Samovar\extend_deadline(3), Samovar\extend_deadline(3600)];
+            for ($begin = microtime(true); microtime(true) - $begin < 1.2;) {
+                usleep(10000);
+            }
+            echo json_encode($granted);
+            break;
+        case '/endless':
+            Samovar\extend_deadline(3600);
+            sleep(600);
+            break;
+        case '/finish':
+            echo 'the client has this';
+            fastcgi_finish_request();
+            sleep(600);
+            break;
+        default:
+            echo 'hello from ', getmypid();
+    }
+}
+"#;
+
+const MODELS: [(&str, &str); 3] = [
+    ("script", "page();"),
+    ("resident", "Samovar\\serve(fn () => page());"),
+    ("checkpoint", "Samovar\\checkpoint(); page();"),
+];
+
+fn app(call: &str) -> Start {
+    Server::script(&format!("<?php {PAGES} {call}"))
+        .workers(2)
+        .args(["--answer-timeout", "0"])
+        .define("output_buffering", "0")
+}
+
+fn text_of(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+fn assert_serves(server: &Server, when: &str) {
+    for _ in 0..4 {
+        let answer = server.get("/hello");
+        assert!(answer.text().starts_with("hello from "), "{when}: {answer:?}\n{}", server.log());
+    }
+}
+
+#[test]
+fn a_script_whose_time_is_over_is_ended_and_its_shutdown_functions_run() {
+    for (model, call) in MODELS {
+        // Only the scripts that do not end have little time: nobody else is late on a busy machine.
+        let server = app(call)
+            .args(["--request-timeout", "500ms", "--grace-timeout", "1m"])
+            .args(["--path-timeout", "/hello=1m", "--path-timeout", "/drip=2s"])
+            .start();
+        for page in ["loop", "sleep", "drip", "caught"] {
+            let file = server.folder().join(format!("left-{page}"));
+            let answer = server.get(&format!("/{page}?file={}", file.display()));
+            if page == "drip" {
+                assert!(!answer.complete && answer.text().starts_with("drip 0"), "{answer:?}");
+            } else {
+                assert_eq!((answer.status, answer.complete), (504, true), "{model} {page}");
+            }
+            eventually(&format!("{model} {page}: its shutdown function"), || {
+                (text_of(&file) == "shutdown ").then_some(())
+            });
+            server.wait_for_log(&format!("request=\"GET /{page}?file={}", file.display()));
+            assert_serves(&server, page);
+        }
+        server.wait_for_log("limit=\"timeouts.request\"");
+        server.wait_for_log("The time of this request is over (timeouts.request)");
+        server.wait_for_log("it computes, in no system call");
+        server.wait_for_log("it is in sleep");
+        server.wait_for_log("sleep() [internal] < page() ");
+        let status = server.status();
+        assert_eq!(status["overrun_kills_total"], 0, "{model}: {status}");
+        assert_eq!(status["worker_restarts_total"], 0, "{model}: {status}\n{}", server.log());
+        server.stop();
+    }
+}
+
+#[test]
+fn a_script_that_does_not_end_is_killed_whatever_it_hangs_in() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
+    let peer = listener.local_addr().expect("an address");
+    for (model, call) in MODELS {
+        let limits = ["--request-timeout", "1s", "--grace-timeout", "500ms"];
+        let server = app(call).args(limits).args(["--path-timeout", "/hello=1m"]).start();
+        let held = server.folder().join("held");
+        let lock = std::fs::File::create(&held).expect("our own folder");
+        lock.lock().expect("nobody else has it");
+        let left = server.folder().join("left");
+        let file = left.display();
+        for (page, blocked) in [
+            (format!("/connect?peer=tcp://{peer}&file={file}"), format!("a connection to {peer}")),
+            ("/regex?".to_owned(), "it computes".to_owned()),
+            ("/stop?".to_owned(), "it is stopped".to_owned()),
+        ] {
+            let answer = server.get(&page);
+            assert_eq!((answer.status, answer.complete), (504, true), "{model} {page}");
+            server.wait_for_log(&blocked);
+            let id = answer.header("x-request-id").expect("each answer has one").to_owned();
+            server.wait_for_log(&format!("request_id=\"{id}\""));
+        }
+        assert_eq!(text_of(&left), "reads ", "{model}");
+        eventually("all three are killed", || {
+            (server.status()["worker_restarts_total"] == 3).then_some(())
+        });
+        assert_eq!(server.status()["overrun_kills_total"], 3, "{model}");
+        // Behind a lock the wait is interrupted, and the script ends when PHP is asked.
+        let answer = server.get(&format!("/lock?lock={}", held.display()));
+        assert_eq!(answer.status, 504, "{model}");
+        server.wait_for_log("it is in flock of descriptor");
+        server.wait_for_log(&held.display().to_string());
+        assert_serves(&server, model);
+        server.stop();
+    }
+}
+
+/// Libraries that wait for a database's or a service's word, and wait again whatever interrupts them.
+#[test]
+fn a_library_that_waits_for_ever_is_ended_and_the_log_names_its_peer() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
+    let peer = listener.local_addr().expect("an address");
+    for (model, call) in MODELS {
+        let limits = ["--request-timeout", "1s", "--grace-timeout", "500ms"];
+        let server = app(call).args(limits).args(["--path-timeout", "/hello=1m"]).start();
+        for library in ["pgsql", "mysql", "curl"] {
+            let target = format!("/{library}?port={}", peer.port());
+            let answer = server.get(&target);
+            assert_eq!((answer.status, answer.complete), (504, true), "{model} {library}");
+            let line = eventually(&format!("{model} {library}: its line"), || {
+                let log = server.log();
+                let request = format!("request=\"GET {target}\"");
+                log.lines().find(|line| line.contains(&request)).map(str::to_owned)
+            });
+            let named = format!("a connection to {peer}");
+            assert!(line.contains(&named), "{model} {library}: {line}");
+            eventually(&format!("{model} {library}: its end"), || {
+                let workers = server.status()["workers"].as_array()?.clone();
+                workers.iter().all(|worker| worker["state"] == "idle").then_some(())
+            });
+        }
+        assert_serves(&server, model);
+        server.stop();
+    }
+}
+
+#[test]
+fn paths_have_times_of_their_own() {
+    let server = app("page();")
+        .args(["--answer-timeout", "500ms", "--path-timeout", "/loop*=2s", "--path-timeout"])
+        .args(["/sleep=0", "--grace-timeout", "0", "--drain-timeout", "1s"])
+        .start();
+    let mut forever = server.client();
+    forever.send(&Request::get("/sleep").bytes());
+    let begin = std::time::Instant::now();
+    assert_eq!(server.get("/loop").status, 504);
+    assert!(begin.elapsed().as_millis() >= 2000, "its own time, not the answer's");
+    // The status may tell of the one that was killed until it is buried.
+    let pid = eventually("one worker that is busy", || {
+        let workers = server.status()["workers"].as_array().expect("a list").clone();
+        let mut busy = workers.iter().filter(|worker| worker["state"] == "busy");
+        let pid = busy.next()?["pid"].as_i64()?;
+        busy.next()
+            .is_none()
+            .then(|| i32::try_from(pid).expect("small"))
+            .filter(|pid| is_alive(*pid))
+    });
+    drop(forever);
+    server.kill_worker(pid);
+    server.stop();
+}
+
+#[test]
+fn a_script_may_ask_for_more_time() {
+    for (model, call) in MODELS {
+        let server = app(call)
+            .args(["--answer-timeout", "500ms", "--request-timeout", "700ms"])
+            .args(["--extended-timeout", "4s", "--path-timeout", "/hello=1m"])
+            .start();
+        let answer = server.get("/extend");
+        assert_eq!((answer.status, answer.text().as_str()), (200, "[3,4]"), "{model}");
+        let begin = std::time::Instant::now();
+        assert_eq!(server.get("/endless").status, 504, "{model}");
+        assert!(begin.elapsed().as_millis() >= 3900, "{model}: as long as it was granted");
+        assert_serves(&server, model);
+        server.stop();
+    }
+}
+
+#[test]
+fn what_goes_on_after_the_answer_is_ended() {
+    for (model, call) in MODELS {
+        let limits = ["--after-timeout", "500ms", "--grace-timeout", "1m"];
+        let server = app(call).workers(1).args(limits).start();
+        let file = server.folder().join("left");
+        let answer = server.get(&format!("/finish?file={}", file.display()));
+        assert_eq!((answer.text().as_str(), answer.complete), ("the client has this", true));
+        server.wait_for_log("limit=\"timeouts.after\"");
+        eventually(&format!("{model}: its shutdown function"), || {
+            (text_of(&file) == "shutdown ").then_some(())
+        });
+        assert_serves(&server, model);
+        assert_eq!(server.status()["after_timeouts_total"], 1);
+        assert_eq!(server.status()["overrun_kills_total"], 0);
+        server.stop();
+    }
+}
+
+#[test]
+fn who_is_too_late_to_ask_hits_nobody_else() {
+    // Requests that end just when their time is over, again and again: all others are answered.
+    let limits = ["--path-timeout", "/sleep=100ms", "--grace-timeout", "1m"];
+    let server = app("page();").args(limits).start();
+    for _ in 0..30 {
+        let mut slow = server.client();
+        slow.send(&Request::get("/sleep").bytes());
+        for _ in 0..3 {
+            let answer = server.get("/hello");
+            assert_eq!(answer.status, 200, "{answer:?}\n{}", server.log());
+        }
+        assert_eq!(slow.read(false).status, 504);
+    }
+    let everybody: Vec<i32> = crate::faults::stage::workers_in(&server, "idle");
+    server.stop();
+    wait_for_ends(&everybody);
+}

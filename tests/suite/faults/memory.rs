@@ -1,0 +1,160 @@
+//! Big requests and big answers go through little memory.
+
+use crate::faults::stage::{app, assert_serves, file_of, is_hello, proc_number, workers_in};
+use samovar_testkit::http::{Client, Request};
+use samovar_testkit::{Server, eventually, http2};
+
+/// Bytes of resident memory that a server may need more for one request, however big.
+const GROWTH_KB_MAX: u64 = 12 * 1024;
+
+/// Highest resident memory of the server process so far, in KB.
+fn peak_kb(server: &Server) -> u64 {
+    proc_number(server.pid(), "VmHWM").expect("it runs")
+}
+
+#[test]
+fn a_big_upload_goes_through_little_memory() {
+    let start =
+        app().workers(1).define("post_max_size", "64M").define("upload_max_filesize", "64M");
+    let server = start.start();
+    assert_serves(&server, "at first");
+    let before = peak_kb(&server);
+    let content: Vec<u8> = (0..20_000_000u32).map(|n| (n ^ (n >> 9)) as u8).collect();
+    let body = [
+        b"--xx\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n".as_slice(),
+        &content,
+        b"\r\n--xx--\r\n",
+    ]
+    .concat();
+    let request = Request::post("/upload", "multipart/form-data; boundary=xx", body);
+    let answer = server.client().request(&request);
+    let words: Vec<_> = answer.text().split(' ').map(str::to_owned).collect();
+    assert_eq!(words[0], "20000000", "{answer:?}");
+    assert!(words[2].parse::<u64>().is_ok_and(|peak| peak < 8_000_000), "{words:?}");
+    let growth = peak_kb(&server) - before;
+    assert!(growth < GROWTH_KB_MAX, "{growth} KB for 20 MB");
+    assert_eq!(std::fs::read_dir(server.folder().join("uploads")).expect("ours").count(), 0);
+}
+
+#[test]
+fn a_big_answer_waits_for_its_reader_in_a_file_and_holds_no_worker() {
+    const BYTES: u64 = 50 * 1024 * 1024;
+    let server = app().workers(1).start();
+    assert_serves(&server, "at first");
+    let before = peak_kb(&server);
+    let mut client = server.client();
+    client.send(&Request::get(&format!("/flood?bytes={BYTES}")).bytes());
+    let head = client.read_head().expect("a head");
+    assert_eq!(head.status, 200);
+    eventually("its worker is free", || (!workers_in(&server, "idle").is_empty()).then_some(()));
+    assert_serves(&server, "while the first answer is unread");
+    reads_in_little_memory(&server, client, BYTES, before);
+}
+
+/// A slow reader of a file used to cost 300 KB, and most of it was kept when it had left.
+#[test]
+fn a_crowd_of_slow_readers_costs_little_and_leaves_nothing_behind() {
+    const CROWD: u64 = 300;
+    /// nginx needs 73 KB.
+    const KB_EACH_MAX: u64 = 130;
+    let folder = app();
+    let site = folder.folder().join("site");
+    std::fs::create_dir(&site).expect("ours");
+    std::fs::write(site.join("big.bin"), vec![7; 20_000_000]).expect("room");
+    let server = Server::at(site).workers(1).start();
+    let resident_kb = || proc_number(server.pid(), "VmRSS").expect("it runs");
+    let ask = |client: &mut Client| {
+        client.send(&Request::get("/big.bin").bytes());
+        assert_eq!(client.read_head().expect("a head").status, 200);
+    };
+    // What is made once, at the first request, is no reader's.
+    ask(&mut server.client());
+    let before = resident_kb();
+    let mut crowd: Vec<_> = (0..CROWD).map(|_| server.client()).collect();
+    crowd.iter_mut().for_each(ask);
+    let most = resident_kb() - before;
+    assert!(most < CROWD * KB_EACH_MAX, "{} KB each", most / CROWD);
+    drop(crowd);
+    eventually("the memory is given back", || {
+        (resident_kb().saturating_sub(before) < most / 3).then_some(())
+    });
+}
+
+/// By HTTP/2 a crowd needs few connections: what eight of them needed was kept when they had left.
+#[test]
+fn a_crowd_on_few_connections_leaves_nothing_behind_either() {
+    const CONNECTIONS: usize = 8;
+    const STREAMS: u32 = 100;
+    let server = app().workers(2).start();
+    assert_serves(&server, "at first");
+    let resident_kb = || proc_number(server.pid(), "VmRSS").expect("it runs");
+    let before = resident_kb();
+    let mut crowd = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let mut connection = http2::Connection::open(server.address()).expect("a connection");
+        for stream in 0..STREAMS {
+            connection.get(2 * stream + 1, "/flood?bytes=400000").expect("a request");
+        }
+        crowd.push(connection);
+    }
+    // Nobody reads, so the front has the answers of all that it has taken.
+    eventually("all answers", || {
+        let status = server.status();
+        let are_idle = workers_in(&server, "idle").len() == 2 && status["queue_depth"] == 0;
+        let waiting = status["in_flight"].as_u64().expect("a number");
+        (are_idle && waiting > 200).then_some(())
+    });
+    let most = resident_kb() - before;
+    assert!(most > 30_000, "{most} KB are no crowd's");
+    drop(crowd);
+    eventually("the memory is given back", || {
+        (resident_kb().saturating_sub(before) < most / 3).then_some(())
+    });
+}
+
+/// Reads the rest of a flood: all of it comes, and the server has not grown by it since `before`.
+fn reads_in_little_memory(server: &Server, mut client: Client, bytes: u64, before: u64) {
+    read_flood(&mut client, bytes);
+    let growth = peak_kb(server) - before;
+    assert!(growth < GROWTH_KB_MAX, "{growth} KB for 50 MB");
+    let status = server.status();
+    let rss = status["workers"][0]["rss_bytes"].as_u64().expect("a number");
+    assert!((1_000_000..200_000_000).contains(&rss), "{status}");
+    assert!(is_hello(&client.get("/hello")), "on the same connection");
+}
+
+fn read_flood(client: &mut Client, bytes: u64) {
+    let mut got = 0;
+    while let Some(chunk) = client.read_chunk().expect("chunks") {
+        if chunk.is_empty() {
+            break;
+        }
+        got += chunk.len() as u64;
+    }
+    assert_eq!(got, bytes);
+}
+
+#[test]
+fn without_a_file_a_big_answer_waits_in_its_worker() {
+    const BYTES: u64 = 50 * 1024 * 1024;
+    let server = app().workers(1).args(["--answer-file-bytes-max", "0"]).start();
+    assert_serves(&server, "at first");
+    let (before, progress) = (peak_kb(&server), file_of(&server, "progress"));
+    let sent = || {
+        let text = std::fs::read_to_string(&progress).unwrap_or_default();
+        text.parse::<u64>().unwrap_or(0)
+    };
+    let mut client = server.client();
+    client
+        .send(&Request::get(&format!("/flood?bytes={BYTES}&file={}", progress.display())).bytes());
+    let head = client.read_head().expect("a head");
+    assert_eq!(head.status, 200);
+    // The script stops when the socket's buffers are full.
+    let (mut last, mut same) = (0, 0);
+    eventually("the script waits", || {
+        (last, same) = (sent(), if last > 0 && last == sent() { same + 1 } else { 0 });
+        (same > 60).then_some(())
+    });
+    assert!(last < BYTES / 2, "{last} bytes went where nobody read them");
+    reads_in_little_memory(&server, client, BYTES, before);
+}

@@ -1,0 +1,178 @@
+//! Follows a page, step by step, and says where it does not hold.
+
+use crate::guides::background::Background;
+use crate::guides::page::{Action, Page, Step};
+use crate::guides::pattern;
+use crate::guides::place::Place;
+use crate::guides::rules;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What the state of a server may take to become what the page says.
+const SETTLES: Duration = Duration::from_secs(20);
+const SERVE: &str = "samovar serve";
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A reader under way.
+pub(crate) struct Walk<'a> {
+    /// Their machine.
+    pub(crate) place: &'a Place,
+    /// The folder they are in.
+    pub(crate) folder: PathBuf,
+    /// What they have started.
+    pub(crate) background: Vec<Background>,
+}
+
+/// What a command has printed, in our words, and whether it went well.
+pub(crate) struct Outcome {
+    /// Standard output and standard error.
+    pub(crate) text: String,
+    /// Exit status 0.
+    pub(crate) is_success: bool,
+}
+
+impl Outcome {
+    /// It went well.
+    pub(crate) fn good(text: impl Into<String>) -> Outcome {
+        Outcome { text: text.into(), is_success: true }
+    }
+}
+
+/// Follows all of a page; an error names its line.
+pub(crate) fn walk(page: &Page, place: &Place) -> Result<(), String> {
+    let mut walk = Walk { place, folder: place.path("/home"), background: Vec::new() };
+    for step in &page.steps {
+        walk.step(step).map_err(|e| format!("line {}: {}", step.line, place.theirs(&e)))?;
+    }
+    walk.background.iter_mut().try_for_each(Background::end)
+}
+
+impl Walk<'_> {
+    fn step(&mut self, step: &Step) -> Result<(), String> {
+        match &step.action {
+            Action::Write { path, text } => self.write(path, text),
+            Action::Find { path, text } => self.find(path, text),
+            Action::Run { command, output } => self.run(command, output),
+        }
+    }
+
+    fn write(&self, path: &str, text: &str) -> Result<(), String> {
+        let file = self.folder.join(self.place.ours(path));
+        let parent = file.parent().expect("a file lies in a folder");
+        if !parent.is_dir() {
+            return Err(format!("`{path}`: there is no folder `{}`", parent.display()));
+        }
+        std::fs::write(&file, self.place.ours(text)).map_err(|e| format!("`{path}`: {e}"))
+    }
+
+    fn find(&self, path: &str, text: &str) -> Result<(), String> {
+        let file = self.folder.join(self.place.ours(path));
+        let all = std::fs::read_to_string(&file).map_err(|e| format!("`{path}`: {e}"))?;
+        if all.contains(&self.place.ours(text)) {
+            Ok(())
+        } else {
+            Err(format!("`{path}` has no such lines; it is:\n{all}"))
+        }
+    }
+
+    fn run(&mut self, command: &str, output: &[String]) -> Result<(), String> {
+        let ours = self.place.ours(command);
+        if let Some(outcome) = rules::apply(self, &ours) {
+            return check(self.place, command, output, &outcome?);
+        }
+        if is_server(command) {
+            return self.serve(&ours, output);
+        }
+        let start = Instant::now();
+        loop {
+            let outcome = self.shell(&ours)?;
+            let checked = check(self.place, command, output, &outcome);
+            // Only what is looked at settles: doing a thing twice is not what the page says.
+            let settles = outcome.is_success && command.contains("samovar status");
+            if checked.is_ok() || !settles || start.elapsed() > SETTLES {
+                return checked.map_err(|e| format!("{e}{}", self.logs()));
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Starts a server: it runs until the page stops it, or ends.
+    pub(crate) fn serve(&mut self, command: &str, output: &[String]) -> Result<(), String> {
+        self.start(&in_place_of_the_shell(command), |log| log.contains("listening on "))?;
+        let Some(server) = self.background.last() else { return Ok(()) };
+        let log = self.place.theirs(&server.log());
+        if pattern::begins(output, &log) {
+            Ok(())
+        } else {
+            Err(format!("expected:\n{}\nits log:\n{log}", output.join("\n")))
+        }
+    }
+
+    /// Starts a command in the background and waits until its log says that it is ready.
+    pub(crate) fn start(
+        &mut self,
+        command: &str,
+        is_ready: impl Fn(&str) -> bool,
+    ) -> Result<(), String> {
+        let number = self.background.len();
+        let mut server = Background::start(self.place, &self.folder, command, number);
+        let ready = server.wait_for(is_ready);
+        self.background.push(server);
+        ready
+    }
+
+    /// Runs a command to its end. Where it leaves the shell is where the next one begins.
+    pub(crate) fn shell(&mut self, command: &str) -> Result<Outcome, String> {
+        let left = self.place.path("/tmp/folder");
+        // By a trap, for a command may leave the shell.
+        let script = format!("trap 'pwd -P > \"{}\"' EXIT\n{command}", left.display());
+        let output = Command::new("bash")
+            .args(["-c", &format!("exec 2>&1\n{script}")])
+            .current_dir(&self.folder)
+            .env_clear()
+            .envs(self.place.environment())
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|e| format!("bash: {e}"))?;
+        if let Ok(folder) = std::fs::read_to_string(left) {
+            self.folder = PathBuf::from(folder.trim_end());
+        }
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok(Outcome { text, is_success: output.status.success() })
+    }
+
+    fn logs(&self) -> String {
+        let log = |server: &Background| format!("\na server's log:\n{}", server.log());
+        self.background.iter().map(log).collect()
+    }
+}
+
+/// A signal is to meet the server itself.
+fn in_place_of_the_shell(command: &str) -> String {
+    let name = command.find(SERVE).expect("it is a server");
+    let (before, after) = command.split_at(word_begin(&command[..name]));
+    format!("{before}exec {after}")
+}
+
+/// Where the last word of a text begins.
+fn word_begin(text: &str) -> usize {
+    text.rfind(char::is_whitespace).map_or(0, |blank| blank + 1)
+}
+
+/// Whether a command is one that does not come to an end by itself.
+fn is_server(command: &str) -> bool {
+    command.contains(SERVE)
+}
+
+fn check(place: &Place, command: &str, expected: &[String], got: &Outcome) -> Result<(), String> {
+    let text = place.theirs(&got.text);
+    if !got.is_success {
+        return Err(format!("`{command}` failed:\n{text}"));
+    }
+    if expected.is_empty() || pattern::matches(expected, &text) {
+        Ok(())
+    } else {
+        Err(format!("`{command}`\nexpected:\n{}\ngot:\n{text}", expected.join("\n")))
+    }
+}

@@ -1,0 +1,12 @@
+//! Tasks: what one request asks of several others at once, in each execution model, against real servers.
+
+mod beside;
+mod clients;
+mod dns;
+mod ends;
+mod names;
+mod odd;
+mod peers;
+mod pooled;
+mod pools;
+mod rules;

@@ -1,0 +1,146 @@
+//! Every client of PHP's waits beside its like.
+
+use crate::parallel::peers::{Crowd, MODELS, Peers, ask};
+use samovar_testkit::Server;
+use serde_json::Value;
+
+const CLIENTS: [&str; 18] = [
+    "pdo_pgsql",
+    "pgsql",
+    "pdo_mysql",
+    "mysqli",
+    "redis",
+    "memcached",
+    "curl",
+    "curl_multi",
+    "http",
+    "stream",
+    "tls",
+    "sockets",
+    "flock",
+    "child",
+    "shell",
+    "sleep",
+    "select",
+    "semaphore",
+];
+
+/// A web server that takes eight at once is asked by eight.
+const CROWDS: [&str; 20] = [
+    "pdo_pgsql",
+    "pgsql",
+    "pgsql_tls",
+    "pdo_pgsql_tls",
+    "pdo_mysql",
+    "mysqli",
+    "redis",
+    "memcached",
+    "ldap",
+    "curl",
+    "curl_multi",
+    "http",
+    "stream",
+    "sockets",
+    "flock",
+    "child",
+    "pipes",
+    "sleep",
+    "select",
+    "semaphore",
+];
+const CROWD: usize = 100;
+/// Each waits for a tenth of a second at its peer: one after another, none ends so soon after the one before.
+const SOON_S: f64 = 0.08;
+/// So many do, at least, however busy the machine is.
+const SOON_MIN: usize = 25;
+/// It may be very busy for once. What is one after another is never faster.
+const ATTEMPTS_MAX: usize = 6;
+
+/// The shortest limit, less what clocks differ by.
+const LIMIT_S_MIN: f64 = 0.45;
+/// A limit that is not kept would be over after twenty seconds at the soonest.
+const PATIENCE_S: f64 = 15.0;
+
+/// Each job is as long as it would be alone, or longer; all together are far shorter than one after another.
+#[test]
+fn jobs_of_each_client_wait_at_once() {
+    let peers = Peers::start();
+    for model in MODELS {
+        let server = peers.asked_by(model).start();
+        for client in CLIENTS {
+            let told = ask(&server, &format!("/jobs?client={client}&count=8"));
+            each_has_its_own(&told, 8, &format!("{model} {client}"));
+            let (sum, wall) = (seconds(&told, "sum"), seconds(&told, "wall"));
+            assert!(sum >= 0.75, "{model} {client}: each job waits: {told}");
+            assert!(wall < sum / 2.0, "{model} {client}: {wall} s for jobs of {sum} s");
+        }
+        server.stop();
+    }
+}
+
+fn seconds(told: &Value, name: &str) -> f64 {
+    told[name].as_f64().expect("seconds")
+}
+
+fn each_has_its_own(told: &Value, count: usize, what: &str) {
+    for i in 0..count {
+        assert_eq!(told["answers"][format!("job {i}")], format!("/{i}"), "{what}");
+    }
+}
+
+/// A hundred jobs of a tenth of a second each, in one request.
+#[test]
+fn a_hundred_jobs_of_each_client_wait_at_once() {
+    let (peers, crowd) = (Peers::start(), Crowd::start());
+    let servers = MODELS.map(|model| crowd.asked_by(peers.asked_by(model)).start());
+    for (i, client) in CROWDS.iter().enumerate() {
+        let which = i % MODELS.len();
+        let soon = most_that_end_soon(&servers[which], client, MODELS[which]);
+        assert!(soon >= SOON_MIN, "{client}: {soon} of {CROWD} jobs ended soon after another");
+    }
+    for server in servers {
+        server.stop();
+    }
+}
+
+fn most_that_end_soon(server: &Server, client: &str, model: &str) -> usize {
+    let mut most = 0;
+    for _ in 0..ATTEMPTS_MAX {
+        let told = ask(server, &format!("/jobs?client={client}&count={CROWD}"));
+        each_has_its_own(&told, CROWD, &format!("{model} {client}"));
+        let ends = told["ends"].as_array().expect("moments");
+        let ends: Vec<f64> = ends.iter().map(|end| end.as_f64().expect("a moment")).collect();
+        let soon = ends.windows(2).filter(|pair| pair[1] - pair[0] < SOON_S).count();
+        println!("{client:>13} {:.3} s, {soon} soon ({model})", seconds(&told, "wall"));
+        most = most.max(soon);
+        if most >= SOON_MIN {
+            break;
+        }
+    }
+    most
+}
+
+/// Clients give up on a peer that does not answer as they do without tasks: not sooner, and with the same words.
+#[test]
+fn the_clients_own_limits_of_time_are_kept() {
+    let peers = Peers::start();
+    std::thread::scope(|scope| {
+        for model in MODELS {
+            let start = peers.asked_by(model);
+            scope.spawn(move || limits_are_kept(&start.start(), model));
+        }
+    });
+}
+
+fn limits_are_kept(server: &Server, model: &str) {
+    let told = ask(server, "/rule?name=limits+of+clients");
+    let alone = told["alone"].as_object().expect("what each has said");
+    for (client, said) in alone {
+        let beside = &told["beside"][client];
+        assert_eq!(said[0], beside[0], "{model} {client}: {told}");
+        let (alone, beside) = (said[1].as_f64(), beside[1].as_f64());
+        let (alone, beside) = alone.zip(beside).expect("seconds");
+        assert!(beside >= LIMIT_S_MIN, "{model} {client}: after {beside} s: {told}");
+        assert!(beside < alone + PATIENCE_S, "{model} {client}: after {beside} s: {told}");
+    }
+}

@@ -1,0 +1,179 @@
+//! What the processes of generations do to each other: deaths, console workers, working folders, what remains.
+
+use crate::reload::{MODELS, Site, at_rest, children, descendants, settles_to, states};
+use samovar_testkit::http::Client;
+use samovar_testkit::{Server, eventually};
+use serde_json::Value;
+use std::path::Path;
+use std::thread;
+
+/// Pids of the templates: the supervisor's own children.
+fn templates(server: &Server) -> Vec<i32> {
+    children(server.pid())
+}
+
+#[test]
+fn deaths_on_either_side_of_a_reload_cost_no_request() {
+    let site = Site::new();
+    let go = site.path("go");
+    site.says("one", MODELS[2]).boots_when("slow", &go);
+    let server = site.serve().args(["--rehearse", "false"]).start();
+    let old = templates(&server);
+    site.link("slow");
+    thread::scope(|scope| {
+        let reload = scope.spawn(|| server.reload());
+        let new = eventually("the new template", || {
+            templates(&server).into_iter().find(|pid| !old.contains(pid))
+        });
+        eventually("its boot", || (descendants(new) > 0).then_some(()));
+        server.kill_worker(new);
+        let why = reload.join().expect("a thread").expect_err("no reload");
+        assert!(why.contains("was killed by signal 9"), "{why}");
+    });
+    assert!(server.get("/").text().starts_with("one "));
+    thread::scope(|scope| {
+        let reload = scope.spawn(|| server.reload());
+        eventually("the reload", || (server.status()["reloading"] == true).then_some(()));
+        // The old generation's: it boots again, and answers meanwhile as well as it can.
+        server.kill_worker(old[0]);
+        assert!(server.get("/").text().starts_with("one "));
+        std::fs::write(&go, "").expect("our own folder");
+        reload.join().expect("a thread").expect("a reload");
+    });
+    assert_eq!(server.get("/").text(), "slow");
+    // One that came just when the template was killed may have been run again, too.
+    let retries = || server.status()["retries_total"].as_u64().expect("a number");
+    let before_last = retries();
+    // A template that only waits for its last worker: that request is run again.
+    thread::scope(|scope| {
+        site.says("two", MODELS[2]);
+        let before = templates(&server);
+        let server = &server;
+        site.release(
+            "slow2",
+            "<?php Samovar\\serve(function () {
+                if (isset($_GET['slow'])) { usleep(20_000_000); }
+                echo 'slow2';
+            }, 1);",
+        );
+        site.link("slow2");
+        server.reload().expect("a reload");
+        let waits = scope.spawn(move || server.get("/?slow=1").text());
+        eventually("a busy worker", || states(server).contains(&"busy".into()).then_some(()));
+        let leaving =
+            templates(server).into_iter().find(|pid| !before.contains(pid)).expect("its template");
+        site.link("two");
+        server.reload().expect("a reload");
+        server.kill_worker(leaving);
+        assert!(
+            waits.join().expect("an answer").starts_with("two "),
+            "run again by the new generation"
+        );
+    });
+    assert_eq!(retries() - before_last, 1);
+    server.stop();
+}
+
+/// A consumer that writes down when it begins and ends; its second release writes another word. (The log has the lines
+/// of several processes in the order in which their pipes are read.)
+fn consumer(word: &str, diary: &Path) -> String {
+    let diary = diary.display();
+    format!(
+        "<?php pcntl_async_signals(true); $stop = false;
+        $write = fn ($what) => file_put_contents('{diary}', \"$what {word}\\n\", FILE_APPEND);
+        pcntl_signal(SIGTERM, function () use (&$stop) {{ $stop = true; }});
+        $write('BEGINS');
+        while (!$stop) {{ usleep(10_000); }}
+        usleep(400_000);
+        $write('ENDS');"
+    )
+}
+
+#[test]
+fn console_workers_begin_anew_when_their_predecessors_have_left() {
+    let site = Site::new();
+    let diary = site.path("diary");
+    for name in ["one", "two"] {
+        site.says(name, MODELS[2]);
+        let script = consumer(name, &diary);
+        std::fs::write(site.path(name).join("consume.php"), script).expect("a script");
+    }
+    let script = site.path("current/consume.php");
+    let config = format!(
+        "[[console]]\nscript = '{}'\ncommand = 'mail'\nname = 'mail'\ncount = 2",
+        script.display()
+    );
+    let server = site.serve().config(&config).start();
+    let written = || std::fs::read_to_string(&diary).unwrap_or_default();
+    let lines = |text: &str| written().matches(text).count();
+    eventually("two consumers", || (lines("BEGINS one") == 2).then_some(()));
+    site.link("two");
+    server.reload().expect("a reload");
+    assert!(server.get("/").text().starts_with("two "), "requests do not wait for consumers");
+    eventually("two new consumers", || (lines("BEGINS two") == 2).then_some(()));
+    let log = written();
+    let order: Vec<&str> = ["BEGINS one", "ENDS one", "BEGINS two"]
+        .into_iter()
+        .flat_map(|word| std::iter::repeat_n(word, log.matches(word).count()))
+        .collect();
+    assert_eq!(
+        order,
+        ["BEGINS one", "BEGINS one", "ENDS one", "ENDS one", "BEGINS two", "BEGINS two"]
+    );
+    let mut alive = 0;
+    for line in log.lines() {
+        alive += i32::from(line.contains("BEGINS ")) - i32::from(line.contains("ENDS "));
+        assert!((0..=2).contains(&alive), "never more than `count`: {log}");
+    }
+    let consoles = server.status()["consoles"].clone();
+    let running = |c: &&Value| c["state"] == "running";
+    assert_eq!(
+        consoles.as_array().expect("a list").iter().filter(running).count(),
+        2,
+        "{consoles}"
+    );
+    let log = server.stop();
+    assert_eq!(lines("ENDS two"), 2, "{log}");
+    assert!(!log.contains("WARN"), "{log}");
+}
+
+#[test]
+fn a_working_folder_that_is_a_link_is_followed() {
+    let site = Site::new();
+    site.says("one", MODELS[1]).says("two", MODELS[1]);
+    site.link("one");
+    let folder = site.path("current");
+    let server = Server::at("public").inside(&folder).workers(1).start();
+    assert!(server.get("/").text().starts_with("one "));
+    site.link("two");
+    server.reload().expect("a reload");
+    assert!(server.get("/").text().starts_with("two "), "as a shell's `cd` names it");
+    server.stop();
+}
+
+#[test]
+fn reloads_leave_nothing_behind() {
+    let site = Site::new();
+    site.says("one", MODELS[2]);
+    let server = site.serve().start();
+    let count = |what: &str| {
+        let folder = format!("/proc/{}/{what}", server.pid());
+        std::fs::read_dir(folder).expect("a folder").count()
+    };
+    let (descriptors, threads) = (|| count("fd"), || count("task"));
+    // Counted before the first reload: right after one the old generation's template, which leaves
+    // a moment after its workers, would be counted too.
+    let before = at_rest(&server);
+    server.reload().expect("a reload");
+    settles_to(&server, before);
+    let (fds, tasks) = (descriptors(), threads());
+    for _ in 0..12 {
+        server.reload().expect("a reload");
+        let mut client = Client::connect(server.address());
+        assert_eq!(client.get("/").status, 200);
+    }
+    settles_to(&server, before);
+    eventually("descriptors", || (descriptors() <= fds + 1).then_some(()));
+    eventually("threads", || (threads() <= tasks).then_some(()));
+    server.stop();
+}

@@ -1,0 +1,395 @@
+//! Debian's `wordpress`, unchanged, with a MariaDB of its own: the same database is asked by nginx +
+//! php-fpm and by a server that boots it once per worker and rolls it back.
+//!
+//! The connection to the database is opened above the checkpoint: each worker boots by itself and
+//! keeps its own, which is what `image.mode` "worker" says.
+
+use crate::response_isolation::differential::{Scene, Trial, assert_rolled_back};
+use samovar_testkit::MariaDb;
+use samovar_testkit::copy::copy_of;
+use samovar_testkit::http::{Client, Request};
+use samovar_testkit::masks::{Rule, Side};
+use samovar_testkit::visitor::{PNG, Visitor, form, multipart};
+use samovar_testkit::{Oracle, Server, eventually, workspace};
+use std::path::Path;
+use tempfile::TempDir;
+
+/// Who logs in gets a session of their own, which is in all tokens.
+const RULES: &[Rule] = &[
+    Rule { name: "login", before: "=ann%7C", after: ";" },
+    Rule { name: "token", before: "_wpnonce=", after: "'" },
+    Rule { name: "token", before: "_wpnonce=", after: "\"" },
+    Rule { name: "token", before: "_comment_disabled\" value=\"", after: "\"" },
+];
+/// A page costs 15 ms: fewer than of other applications.
+const REQUESTS: usize = 200;
+
+/// The guide's must-use plugin: what the boot has read is read again, and whom it has not met is met.
+#[test]
+fn wordpress() {
+    let database = MariaDb::start();
+    let site = site(&database);
+    let theirs = Oracle::with(site.path(), SETTINGS);
+    install(&theirs, site.path());
+    let fresh = Side { address: theirs.address(), folder: site.path(), own: theirs.folder() };
+    let everybody = everybody();
+    let everybody = Trial::learn(&everybody, RULES, &fresh);
+    let members = members();
+    let members = Trial::learn(&members, RULES, &fresh);
+    let ours = start(&site);
+    Trial::run(&[&everybody, &members], &ours, site.path(), REQUESTS);
+    assert_rolled_back(&ours, "worker");
+    attack(&theirs, &ours, site.path());
+    are_named_by_template(&ours);
+    ours.stop();
+}
+
+/// The plugin tells which template has shown a page: a post and what is not there are routes of their own.
+fn are_named_by_template(server: &Server) {
+    for page in ["/", "/?p=1", "/?p=4711"] {
+        server.get(page);
+    }
+    let admin = server.status()["admin"][0].as_str().expect("an address").to_owned();
+    let admin = admin.parse().expect("an address");
+    let all = Client::connect(admin).request(&Request::get("/api/routes")).text();
+    let all: serde_json::Value = serde_json::from_str(&all).expect("JSON");
+    let names = all.as_array().expect("a list").iter().filter_map(|route| route["route"].as_str());
+    let names: Vec<_> = names.collect();
+    let has = |template: &str| {
+        names.iter().any(|name| name.starts_with("template ") && name.contains(template))
+    };
+    assert!(has("single") && has("404"), "{names:?}");
+}
+
+const SETTINGS: &[(&str, &str)] = &[("memory_limit", "128M"), ("display_errors", "0")];
+
+/// Two workers that have booted ahead, as the plugin asks for when the first visitor comes.
+fn start(site: &TempDir) -> Server {
+    let start = Server::at(site.path().join("index.php")).workers(2);
+    let start = start.config("admin = '127.0.0.1:0'\n");
+    let start = SETTINGS.iter().fold(start, |start, (key, value)| start.define(key, value));
+    let ours = start.start();
+    eventually("workers that have booted ahead", || {
+        ours.get("/");
+        let status = ours.status();
+        let is_ahead = |w: &serde_json::Value| w["model"] == "checkpoint";
+        status["workers"].as_array()?.iter().all(is_ahead).then_some(())
+    });
+    ours
+}
+
+/// A site of its own: the package's code and a configuration.
+fn site(database: &MariaDb) -> TempDir {
+    let site = copy_of(Path::new("/usr/share/wordpress"));
+    let config = CONFIG.replace("SOCKET", &database.socket().display().to_string());
+    std::fs::write(site.path().join("wp-config.php"), config).expect("our own file");
+    let plugins = site.path().join("wp-content/mu-plugins");
+    std::fs::create_dir_all(&plugins).expect("our own folder");
+    let plugin = workspace().join("php/wordpress/samovar.php");
+    std::fs::copy(plugin, plugins.join("samovar.php")).expect("the example");
+    site
+}
+
+const CONFIG: &str = "<?php
+define('DB_NAME', 'wordpress');
+define('DB_USER', 'root');
+define('DB_PASSWORD', '');
+define('DB_HOST', 'localhost:SOCKET');
+define('DB_CHARSET', 'utf8mb4');
+define('DB_COLLATE', '');
+define('WP_HOME', 'http://localhost');
+define('WP_SITEURL', 'http://localhost');
+// No visitor starts other work, and nothing is asked of the world.
+define('DISABLE_WP_CRON', true);
+define('WP_HTTP_BLOCK_EXTERNAL', true);
+define('AUTOMATIC_UPDATER_DISABLED', true);
+// Else each server would make its own.
+define('AUTH_KEY', 'green');
+define('SECURE_AUTH_KEY', 'black');
+define('LOGGED_IN_KEY', 'white');
+define('NONCE_KEY', 'oolong');
+define('AUTH_SALT', 'lemon');
+define('SECURE_AUTH_SALT', 'milk');
+define('LOGGED_IN_SALT', 'sugar');
+define('NONCE_SALT', 'honey');
+$table_prefix = 'wp_';
+if (!defined('ABSPATH')) define('ABSPATH', __DIR__ . '/');
+require_once ABSPATH . 'wp-settings.php';
+";
+
+/// By the installer's own form, and by a script for what would be clicked together.
+fn install(oracle: &Oracle, site: &Path) {
+    run(oracle, site, CREATE);
+    let fields = [
+        ("weblog_title", "Tea"),
+        ("user_name", "ann"),
+        ("admin_password", "green tea"),
+        ("admin_password2", "green tea"),
+        ("pw_weak", "1"),
+        ("admin_email", "ann@example.org"),
+        ("blog_public", "0"),
+    ];
+    let answer = oracle.client().request(&form("/wp-admin/install.php?step=2", &fields));
+    assert!(answer.text().contains("WordPress has been installed"), "{}", answer.text());
+    run(oracle, site, CONTENT);
+}
+
+/// Runs a script in the site.
+fn run(oracle: &Oracle, site: &Path, script: &str) {
+    let file = site.join("run-once.php");
+    std::fs::write(&file, script).expect("our own file");
+    let answer = oracle.get("/run-once.php");
+    assert_eq!(answer.text(), "done", "{}", oracle.log());
+    std::fs::remove_file(file).expect("our own file");
+}
+
+const CREATE: &str = "<?php
+preg_match(\"/localhost:([^']+)/\", file_get_contents(__DIR__ . '/wp-config.php'), $found);
+(new mysqli(null, 'root', '', '', 0, $found[1]))->query('CREATE DATABASE wordpress');
+echo 'done';
+";
+
+const CONTENT: &str = "<?php
+require __DIR__ . '/wp-load.php';
+update_option('permalink_structure', '/%postname%/');
+$tea = wp_insert_term('Tea & more', 'category')['term_id'];
+foreach (['Green', 'Black', 'White', 'Oolong'] as $at => $kind) {
+    $id = wp_insert_post([
+        'post_title' => \"$kind tea — “the” best\",
+        'post_name' => strtolower($kind),
+        'post_content' => \"<!-- wp:paragraph --><p>Two $at minutes for $kind.</p><!-- /wp:paragraph -->\\n\"
+            . '<!-- wp:list --><ul><li>hot</li><li>sweet</li></ul><!-- /wp:list -->'
+            . '[gallery ids=\"\"]',
+        'post_status' => 'publish',
+        'post_author' => 1,
+        'post_date' => '2020-02-0' . ($at + 1) . ' 12:00:00',
+        'post_category' => [$tea],
+        'tags_input' => ['hot', \"tag-$at\"],
+    ]);
+    wp_insert_comment(['comment_post_ID' => $id, 'comment_author' => 'Bob',
+        // Without one, a server of pictures is chosen at random.
+        'comment_author_email' => 'bob@example.org', 'comment_content' => \"I like $kind.\",
+        'comment_date' => '2020-02-09 12:00:00', 'comment_date_gmt' => '2020-02-09 12:00:00']);
+}
+// As the first visitor would have it done.
+flush_rewrite_rules();
+wp_update_comment_count(1);
+echo 'done';
+";
+
+/// What everybody sees.
+fn everybody() -> Vec<Scene> {
+    let mut scenes: Vec<Scene> = [
+        "/",
+        "/green/",
+        "/black/",
+        "/hello-world/",
+        "/sample-page/",
+        "/category/tea-more/",
+        "/tag/hot/",
+        "/author/ann/",
+        "/2020/02/",
+        "/?s=oolong",
+        "/?s=nothing+like+it",
+        "/?p=1",
+        "/page/2/",
+        "/feed/",
+        "/comments/feed/",
+        "/green/feed/",
+        "/no/such/page/",
+        "/gre",
+        "/?feed=atom",
+        "/wp-json/",
+        "/wp-json/wp/v2/posts?per_page=2",
+        "/wp-json/wp/v2/posts/77777",
+        "/wp-sitemap.xml",
+        "/robots.txt",
+        "/wp-login.php",
+        "/wp-includes/no-such-file.php",
+    ]
+    .into_iter()
+    .map(Scene::get)
+    .collect();
+    for (name, request) in [
+        ("HEAD", Request::new("HEAD", "/")),
+        (
+            "a modified feed",
+            Request::get("/feed/").header("If-Modified-Since", "Mon, 01 Jan 2035 00:00:00 GMT"),
+        ),
+        (
+            "an RPC",
+            Request::post(
+                "/xmlrpc.php",
+                "text/xml",
+                "<methodCall><methodName>demo.sayHello</methodName></methodCall>",
+            ),
+        ),
+        (
+            "a comment without text",
+            form("/wp-comments-post.php", &[("comment_post_ID", "1"), ("author", "Eve")]),
+        ),
+    ] {
+        scenes.push(Scene::one(name, request));
+    }
+    scenes
+}
+
+/// What depends on who asks, and on what a query contains.
+fn members() -> Vec<Scene> {
+    vec![
+        Scene::get("/?s=%22the%22+best"),
+        Scene::get("/?s=a%5Cb+it%27s"),
+        Scene::one(
+            "a commenter",
+            Request::get("/green/").header("Cookie", "comment_author_x=Bob; a=it's"),
+        ),
+        Scene::one(
+            "a telephone",
+            Request::get("/").header("User-Agent", "Mozilla/5.0 (iPhone) Mobile"),
+        ),
+        Scene::new("logged in", |visitor| {
+            log_in(visitor);
+            for target in ["/", "/green/", "/wp-json/wp/v2/users/me"] {
+                visitor.get(target);
+            }
+        }),
+    ]
+}
+
+fn log_in(visitor: &mut Visitor) {
+    visitor.get("/wp-login.php");
+    let fields = [("log", "ann"), ("pwd", "green tea"), ("testcookie", "1"), ("redirect_to", "/")];
+    let answer = visitor.send("login", form("/wp-login.php", &fields));
+    assert_eq!(answer.status, 302, "{}", answer.text());
+}
+
+/// Whether another's writes are seen, and whether a visitor may do what they may and nothing else.
+fn attack(theirs: &Oracle, ours: &Server, site: &Path) {
+    let mut ann = Visitor::new(ours.address());
+    log_in(&mut ann);
+    nonces(&mut ann);
+    options(theirs, ours, site);
+    cron(&mut ann, theirs, site);
+    uploads(&mut ann, site);
+    rights(&mut ann, theirs, site);
+}
+
+fn rest(target: &str, fields: &[(&str, &str)], nonce: &str) -> Request {
+    let request = form(&format!("/wp-json/wp/v2/{target}"), fields);
+    if nonce.is_empty() { request } else { request.header("X-WP-Nonce", nonce) }
+}
+
+fn nonce(visitor: &mut Visitor) -> String {
+    visitor.look("/wp-admin/admin-ajax.php?action=rest-nonce").text()
+}
+
+/// As often as needed for each worker to have had its turn.
+const TURNS: usize = 6;
+
+/// A cookie alone, which another site's form would bring along, is nobody.
+fn nonces(ann: &mut Visitor) {
+    let good = nonce(ann);
+    let bob = [
+        ("username", "bob"),
+        ("email", "bob@example.org"),
+        ("password", "black tea"),
+        ("roles", "administrator"),
+    ];
+    for _ in 0..TURNS {
+        let without = ann.send("no nonce", rest("users", &bob, ""));
+        assert_eq!(without.status, 401, "{}", without.text());
+        let wrong = ann.send("wrong nonce", rest("users", &bob, "0123456789"));
+        assert_eq!(wrong.status, 403, "{}", wrong.text());
+        assert!(wrong.text().contains("rest_cookie_invalid_nonce"), "{}", wrong.text());
+    }
+    let made = ann.send("a nonce", rest("users", &bob, &good));
+    assert_eq!(made.status, 201, "{}", made.text());
+}
+
+/// Written by another process, seen by the next request, and not written back.
+fn options(theirs: &Oracle, ours: &Server, site: &Path) {
+    let set = |name: &str, value: &str| {
+        run(theirs, site, &format!("{LOAD} update_option('{name}', '{value}'); echo 'done';"));
+    };
+    for (name, value, target) in [
+        ("blogname", "Coffee", "/"),
+        ("blogname", "Tea", "/"),
+        ("posts_per_page", "2", "/"),
+        ("posts_per_page", "10", "/"),
+        ("show_on_front", "page", "/"),
+        ("show_on_front", "posts", "/"),
+        ("permalink_structure", "/read/%postname%/", "/green/"),
+        ("permalink_structure", "/%postname%/", "/green/"),
+    ] {
+        set(name, value);
+        let expected = theirs.get(target);
+        for _ in 0..TURNS {
+            let got = ours.get(target);
+            assert_eq!(
+                (got.status, got.text()),
+                (expected.status, expected.text()),
+                "{name}={value}"
+            );
+        }
+    }
+    let title = "wp_update_post(['ID' => 1, 'post_title' => 'Another title']); echo 'done';";
+    run(theirs, site, &format!("{LOAD} {title}"));
+    for _ in 0..TURNS {
+        assert!(ours.get("/hello-world/").text().contains("Another title"));
+    }
+}
+
+const LOAD: &str = "<?php require __DIR__ . '/wp-load.php';";
+
+/// An event that another process has added is still there when a request of ours has added one.
+fn cron(ann: &mut Visitor, theirs: &Oracle, site: &Path) {
+    let good = nonce(ann);
+    for turn in 0..TURNS {
+        let event = format!("somebody_elses_{turn}");
+        let add = format!("wp_schedule_single_event(time() + 9999, '{event}'); echo 'done';");
+        run(theirs, site, &format!("{LOAD} {add}"));
+        let date = format!("2035-02-0{}T12:00:00", turn + 1);
+        let fields = [("title", "Later"), ("status", "future"), ("date", date.as_str())];
+        let later = ann.send("a post to come", rest("posts", &fields, &good));
+        assert_eq!(later.status, 201, "{}", later.text());
+        let look = format!(
+            "{LOAD} $all = json_encode(_get_cron_array());
+             echo str_contains($all, '{event}') && substr_count($all, 'publish_future_post') === {} ? 'done' : $all;",
+            turn + 1
+        );
+        run(theirs, site, &look);
+    }
+}
+
+fn uploads(ann: &mut Visitor, site: &Path) {
+    let good = nonce(ann);
+    let files = [("file", "leaf.png", "image/png", PNG)];
+    let upload = || multipart("/wp-json/wp/v2/media", &[("title", "A leaf")], &files);
+    let refused = ann.send("an upload of nobody", upload());
+    assert_eq!(refused.status, 401, "{}", refused.text());
+    let taken = ann.send("an upload", upload().header("X-WP-Nonce", &good));
+    assert_eq!(taken.status, 201, "{}", taken.text());
+    let sent: serde_json::Value = serde_json::from_str(&taken.text()).expect("JSON");
+    let url = sent["source_url"].as_str().expect("an address");
+    let path = url.strip_prefix("http://localhost/").expect("of this site");
+    assert_eq!(std::fs::read(site.join(path)).expect("it was stored"), PNG);
+}
+
+/// Who has lost a right, or their session, has lost it at once.
+fn rights(ann: &mut Visitor, theirs: &Oracle, site: &Path) {
+    let good = nonce(ann);
+    let mut post = |expected: u16| {
+        for _ in 0..TURNS {
+            let answer = ann.send("a post", rest("posts", &[("title", "x")], &good));
+            assert_eq!(answer.status, expected, "{}", answer.text());
+        }
+    };
+    post(201);
+    run(theirs, site, &format!("{LOAD} (new WP_User(1))->set_role('subscriber'); echo 'done';"));
+    post(403);
+    run(theirs, site, &format!("{LOAD} (new WP_User(1))->set_role('administrator'); echo 'done';"));
+    post(201);
+    let end = "WP_Session_Tokens::get_instance(1)->destroy_all(); echo 'done';";
+    run(theirs, site, &format!("{LOAD} {end}"));
+    post(403);
+}

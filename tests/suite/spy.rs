@@ -1,0 +1,259 @@
+//! `samovar spy` beside php-fpm, Apache, Samovar's own workers and PHP's command line: what a stuck process does, and what is said to
+//! somebody who may not look.
+
+mod apache;
+
+use samovar_testkit::http::Client;
+use samovar_testkit::{Oracle, Server, binary, eventually, is_root, php};
+use serde_json::Value;
+use std::fs::File;
+use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use tempfile::TempDir;
+
+const NOBODY: u32 = 65534;
+
+/// Waits for a lock that a test holds, three calls deep.
+const STUCK: &str = r"<?php
+class Report { static function write($file) {
+    $f = fopen($file, 'c');
+    flock($f, LOCK_EX);
+} }
+function answer() { Report::write($_GET['lock'] ?? $argv[1]); }
+answer();
+echo 'done';
+";
+
+fn spy(arguments: &[&str]) -> Output {
+    Command::new(binary()).arg("spy").args(arguments).output().expect("the binary runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The stacks of these processes, once one of them waits for the lock.
+fn stuck(arguments: &[&str], lock: &Path) -> Value {
+    let state = format!("flock {}", lock.display());
+    eventually("a process waits for the lock", || {
+        let output = spy(&[arguments, &["--stack", "--json"]].concat());
+        let document: Value = serde_json::from_slice(&output.stdout).ok()?;
+        let stacks = document["stacks"].as_array()?;
+        stacks.iter().find(|stack| stack["state"] == state.as_str()).cloned()
+    })
+}
+
+fn check(stack: &Value, script: &Path) {
+    let frames: Vec<_> = stack["frames"].as_array().expect("frames").iter().collect();
+    let told: Vec<_> = frames
+        .iter()
+        .map(|frame| {
+            let text = |key: &str| frame[key].as_str().unwrap_or_default().to_owned();
+            (text("class"), text("function"), frame["line"].as_u64().unwrap_or(0))
+        })
+        .collect();
+    let expected = [("", "flock", 0), ("Report", "write", 4), ("", "answer", 6), ("", "{main}", 7)];
+    let expected = expected.map(|(class, name, line)| (class.to_owned(), name.to_owned(), line));
+    assert_eq!(told, expected, "{stack:#}");
+    assert_eq!(frames[1]["file"], script.to_str().expect("a plain path"));
+    assert_eq!(stack["php"], php::version());
+}
+
+/// A lock that is held, and a request that waits for it.
+fn with_a_stuck_request(address: SocketAddr, folder: &Path, look: impl FnOnce(&Path)) {
+    let path = folder.join("the.lock");
+    let held = File::create(&path).expect("a file");
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o666))
+        .expect("ours");
+    held.lock().expect("nobody else has it");
+    let target = format!("/index.php?lock={}", path.display());
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| Client::connect(address).get(&target));
+        look(&path);
+        drop(held);
+        assert_eq!(text(&asked.join().expect("answered").body), "done");
+    });
+}
+
+#[test]
+fn a_stuck_worker_of_php_fpm_is_explained() {
+    let root = TempDir::new().expect("a folder");
+    std::fs::set_permissions(root.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("ours");
+    let script = root.path().join("index.php");
+    std::fs::write(&script, STUCK).expect("a script");
+    let oracle = Oracle::start(root.path());
+    with_a_stuck_request(oracle.address(), oracle.folder(), |lock| {
+        let stack = stuck(&["--all"], lock);
+        check(&stack, &script);
+        let request = stack["request"].as_str().expect("php-fpm sets one");
+        assert_eq!(request, "GET /index.php", "without its query, which is the visitor's");
+    });
+}
+
+#[test]
+fn a_stuck_worker_of_ours_is_explained() {
+    let server = Server::script(STUCK).workers(2).start();
+    with_a_stuck_request(server.address(), server.folder(), |lock| {
+        let pids: Vec<_> = server.worker_pids().iter().map(ToString::to_string).collect();
+        let pids: Vec<_> = pids.iter().map(String::as_str).collect();
+        let stack = stuck(&pids, lock);
+        check(&stack, &server.folder().join("root/index.php"));
+    });
+}
+
+/// PHP's command line, running for ever; it ends with the test.
+struct Busy {
+    child: Child,
+    _folder: TempDir,
+}
+
+impl Busy {
+    fn start(code: &str) -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let file = folder.path().join("busy.php");
+        std::fs::write(&file, format!("<?php\n{code}")).expect("a script");
+        let mut command = Command::new(php::program("php"));
+        let child = command.arg(&file).stdout(Stdio::null()).spawn().expect("PHP is there");
+        let busy = Self { child, _folder: folder };
+        let has_begun = |out: Output| text(&out.stdout).contains("{main}").then_some(());
+        eventually("PHP has begun", || has_begun(spy(&[&busy.pid(), "--stack"])));
+        busy
+    }
+
+    fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn recordings_are_written_in_each_format() {
+    let busy =
+        Busy::start("function work() { for ($i = 0; $i < 1000; $i++); }\nwhile (true) { work(); }");
+    let record = |format: &str| {
+        let out = spy(&[&busy.pid(), "--duration", "300ms", "--format", format]);
+        assert!(out.status.success(), "{out:?}");
+        assert!(text(&out.stderr).starts_with("samovar: "), "{out:?}");
+        out.stdout
+    };
+    let collapsed = text(&record("collapsed"));
+    assert!(collapsed.lines().any(|line| line.contains("/busy.php;work ")), "{collapsed}");
+    assert!(text(&record("svg")).contains("<title>work — "));
+    let speedscope: Value = serde_json::from_slice(&record("speedscope")).expect("JSON");
+    assert_eq!(speedscope["profiles"][0]["type"], "sampled");
+    assert!(record("pprof").starts_with(&[0x1f, 0x8b]), "gzipped");
+    let top = text(&spy(&[&busy.pid(), "--duration", "300ms"]).stdout);
+    assert!(top.contains("SELF") && top.contains("work"), "{top}");
+    let top = spy(&[&busy.pid(), "--duration", "300ms", "--json"]);
+    let top: Value = serde_json::from_slice(&top.stdout).expect("JSON");
+    assert!(
+        top["functions"].as_array().is_some_and(|all| all.iter().any(|f| f["function"] == "work"))
+    );
+}
+
+#[test]
+fn the_name_of_a_file_tells_its_format() {
+    let busy = Busy::start("while (true) { usleep(100); }");
+    let folder = TempDir::new().expect("a folder");
+    for (name, begins) in [
+        ("a.svg", &b"<?xml"[..]),
+        ("a.pb.gz", &[0x1f, 0x8b]),
+        ("a.speedscope.json", b"{"),
+        ("a.collapsed", b"{main}"),
+    ] {
+        let file = folder.path().join(name);
+        let out = spy(&[&busy.pid(), "--duration", "200ms", "-o", file.to_str().expect("plain")]);
+        assert!(out.status.success() && out.stdout.is_empty(), "{name}: {out:?}");
+        assert!(std::fs::read(&file).expect("written").starts_with(begins), "{name}");
+    }
+    let refused = spy(&[&busy.pid(), "-o", "profile.png"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("cannot tell the format"), "{refused:?}");
+    let nowhere = spy(&[&busy.pid(), "--duration", "1h", "-o", "/nowhere/a.svg"]);
+    assert_eq!(nowhere.status.code(), Some(1));
+    assert!(text(&nowhere.stderr).contains("cannot write `/nowhere/a.svg`: "), "{nowhere:?}");
+    let full = ["--duration", "200ms", "--format", "collapsed", "-o", "/dev/full"];
+    let full = spy(&[&[busy.pid().as_str()], &full[..]].concat());
+    assert_eq!(full.status.code(), Some(1));
+    let said = text(&full.stderr);
+    assert!(
+        said.contains("cannot write `/dev/full`: ") && said.ends_with("disk full?\n"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_recording_ends_with_what_it_records() {
+    let busy = Busy::start("while (true) { usleep(100); }");
+    let pid = busy.pid();
+    let recording =
+        std::thread::spawn(move || spy(&[&pid, "--duration", "1h", "--format", "collapsed"]));
+    let pid = busy.pid();
+    // Its stack is read by now, or it will find nobody, and says so.
+    eventually("it is looked at", || spy(&[&pid, "--stack"]).status.success().then_some(()));
+    drop(busy);
+    let out = recording.join().expect("it ends");
+    assert!(matches!(out.status.code(), Some(0 | 1)), "{out:?}");
+}
+
+/// An update has taken PHP's file away, and it goes on.
+#[test]
+fn a_php_whose_file_is_gone_is_read() {
+    let folder = TempDir::new().expect("a folder");
+    let (program, script) = (folder.path().join("php-of-old"), folder.path().join("busy.php"));
+    let find = format!("command -v {}", php::program("php"));
+    let installed = Command::new("sh").args(["-c", &find]).output().expect("a shell");
+    let installed = text(&installed.stdout);
+    std::fs::copy(installed.trim(), &program).expect("copied");
+    std::fs::write(&script, "<?php\nfunction works() { while (true) { } }\nworks();")
+        .expect("ours");
+    // A process that another test forks has what we wrote the copy through open for a moment.
+    let child = eventually("a copy runs as well", || {
+        match Command::new(&program).arg("-n").arg(&script).stdout(Stdio::null()).spawn() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => None,
+            begun => Some(begun.expect("a copy runs as well")),
+        }
+    });
+    let busy = Busy { child, _folder: folder };
+    let has_begun = |out: Output| text(&out.stdout).contains("works()").then_some(());
+    eventually("PHP has begun", || has_begun(spy(&[&busy.pid(), "--stack"])));
+    std::fs::remove_file(&program).expect("ours");
+    let out = spy(&[&busy.pid(), "--stack"]);
+    assert!(out.status.success() && text(&out.stdout).contains("works() "), "{out:?}");
+}
+
+#[test]
+fn who_may_not_look_is_told_why() {
+    // Only root can become somebody else.
+    if !is_root() {
+        return;
+    }
+    let busy = Busy::start("while (true) { usleep(100); }");
+    // Nobody may not search the folder that the binary is in.
+    let folder = TempDir::new().expect("a folder");
+    let copy = folder.path().join("samovar");
+    std::fs::copy(binary(), &copy).expect("copied");
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("ours");
+    let mut command = Command::new(&copy);
+    let out = command
+        .args(["spy", &busy.pid(), "--stack"])
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .current_dir("/")
+        .output();
+    let out = out.expect("the binary runs");
+    assert_eq!(out.status.code(), Some(1));
+    let said = text(&out.stderr);
+    assert!(said.contains(&format!("may not read process {}", busy.pid())), "{said}");
+    assert!(said.contains("\nhint: sudo samovar spy"), "{said}");
+}
