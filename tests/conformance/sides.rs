@@ -43,7 +43,7 @@ impl Sides {
         let certificate = own_certificate(folder.path());
         let samovar = (!is_oracle_only).then(|| {
             // One worker that stays: each request meets what the one before left.
-            let start = Server::at(root).workers(if model == "script" { 2 } else { 1 });
+            let start = Server::at(root).relinked().workers(if model == "script" { 2 } else { 1 });
             let start = start.args(["--listen", &format!("fcgi-unix:{socket}")]);
             let chain = certificate.chain.display().to_string();
             let start =

@@ -30,6 +30,7 @@ fn each_example_answers_as_its_readme_says() {
             println!("samovar serve {target}");
             let var = TempDir::new().expect("a temporary folder");
             let server = Server::at(workspace().join(&target))
+                .relinked()
                 .plain_ini()
                 // Not into the source tree.
                 .env("APP_CACHE_DIR", &var.path().join("cache").display().to_string())

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 fn script(name: &str) -> Start {
-    Server::at(workspace().join("tests/apps/frankenphp").join(name))
+    Server::at(workspace().join("tests/apps/frankenphp").join(name)).relinked()
 }
 
 /// One worker, so that every request meets what the former one left.

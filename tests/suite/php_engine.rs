@@ -67,7 +67,8 @@ fn words(output: &Output) -> String {
 fn a_libphp_elsewhere_is_what_workers_have() {
     let folder = folder();
     let engine = copy(folder.path(), "libphp-of-our-own.so", &[]);
-    let server = Server::script(PAGE).workers(1).args(["--php-engine", &text(&engine)]).start();
+    let start = Server::script(PAGE).workers(1).relinked();
+    let server = start.args(["--php-engine", &text(&engine)]).start();
     let mut drawn = Vec::new();
     for _ in 0..3 {
         let said: Value = serde_json::from_str(&server.get("/").text()).expect("JSON");

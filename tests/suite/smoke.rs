@@ -23,7 +23,7 @@ fn the_first_page_is_the_oracles() {
     server.stop();
 }
 
-/// What `make whole` ends with sees a server that is there, and none that is not.
+/// What the runner looks for after each test: it sees a server that is there, and none that is not.
 #[test]
 fn processes_that_are_left_are_seen() {
     let server = Server::at(workspace().join("examples/hello/public")).workers(2).start();

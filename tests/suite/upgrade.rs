@@ -26,17 +26,6 @@ const CHECKPOINT: &str = "<?php Samovar\\checkpoint(); echo 'page ', $_SERVER['R
 const RESIDENT: &str =
     "<?php Samovar\\serve(fn ($request) => new Samovar\\Response('page ' . $request->method()));";
 
-fn descriptors(pid: i32) -> Vec<PathBuf> {
-    let all = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("a process of ours");
-    let name = |entry: std::io::Result<std::fs::DirEntry>| {
-        std::fs::read_link(entry.expect("a process of ours").path()).unwrap_or_default()
-    };
-    let is_later = |path: &PathBuf| OPENED_LATER.iter().any(|name| path.ends_with(name));
-    let mut found: Vec<PathBuf> = all.map(name).filter(|path| !is_later(path)).collect();
-    found.sort();
-    found
-}
-
 /// The processes of a server, by its folder's name in their environment.
 fn processes(server: &Server) -> usize {
     let (name, value) = server.marker();
@@ -61,15 +50,12 @@ fn files(server: &Server) -> Vec<PathBuf> {
 
 /// Connections to the server's socket for commands, and to its pages, that may be open at a look: fewer than a descriptor for each
 /// upgrade or attempt would come to.
-const DESCRIPTORS_LATER: usize = 2;
-/// What a server opens when it first needs it, once for each thread of the front or each worker.
-const OPENED_LATER: [&str; 2] = ["mountinfo", "schedstat"];
+const DESCRIPTORS_LATER: u64 = 2;
 
 /// What a server has beside its pages.
 #[derive(Debug, PartialEq, Eq)]
 struct Belongings {
-    /// What each is open on, sorted.
-    descriptors: Vec<PathBuf>,
+    descriptors: u64,
     processes: usize,
     files: Vec<PathBuf>,
 }
@@ -77,7 +63,7 @@ struct Belongings {
 impl Belongings {
     fn of(server: &Server) -> Belongings {
         Belongings {
-            descriptors: descriptors(server.pid()),
+            descriptors: server.held().descriptors,
             processes: processes(server),
             files: files(server),
         }
@@ -89,8 +75,7 @@ impl Belongings {
         eventually(&format!("nothing is left of {what}"), || {
             let now = Belongings::of(server);
             let is_same = now.processes <= self.processes && now.files == self.files;
-            let most = self.descriptors.len() + DESCRIPTORS_LATER;
-            if is_same && now.descriptors.len() <= most {
+            if is_same && now.descriptors <= self.descriptors + DESCRIPTORS_LATER {
                 return Some(());
             }
             if last.as_ref() != Some(&now) {

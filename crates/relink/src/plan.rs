@@ -4,6 +4,7 @@
 //! byte came upon it, and if no branch of the whole text leads into the middle of an instruction of that function. What
 //! was written is decoded again and must say what was meant.
 
+use foldhash::fast::RandomState;
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, OpKind, Register};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,6 +13,7 @@ use thiserror::Error;
 const BITS: u32 = 64;
 /// A stub is an `endbr64` and a jump.
 const STUB_BYTES_MAX: usize = 16;
+const ENDBR64: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
 
 /// Where an entry of the table leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,13 +23,16 @@ pub(crate) struct Slot {
     pub(crate) is_direct: bool,
 }
 
+/// The entries of the table, by their addresses. One is looked up for each instruction that reads memory near itself.
+pub(crate) type Slots = HashMap<u64, Slot, RandomState>;
+
 /// What a plan is made of. Addresses are those of memory.
 pub(crate) struct Code64<'a> {
     pub(crate) at: u64,
     pub(crate) text: &'a [u8],
     /// In order, without overlaps, within the text.
     pub(crate) functions: &'a [Range<u64>],
-    pub(crate) slots: &'a HashMap<u64, Slot>,
+    pub(crate) slots: &'a Slots,
 }
 
 /// The new text, and what is different in it.
@@ -72,10 +77,10 @@ pub(crate) fn plan(code: &Code64) -> Result<Plan, Doubt> {
     let mut walk = Walk {
         code,
         starts: vec![0; code.text.len().div_ceil(64)],
-        stubs: HashMap::new(),
         branches: Vec::new(),
         sites: Vec::new(),
         known: Vec::new(),
+        begun: Vec::new(),
         left: 0,
     };
     for function in code.functions {
@@ -98,12 +103,13 @@ struct Walk<'a> {
     code: &'a Code64<'a>,
     /// A bit for each byte of the text: an instruction begins there.
     starts: Vec<u64>,
-    stubs: HashMap<u64, Option<Slot>>,
     /// Where branches lead.
     branches: Vec<u64>,
     sites: Vec<Site>,
     /// Functions that were decoded to their end.
     known: Vec<Range<u64>>,
+    /// Where the instructions of the function at hand begin.
+    begun: Vec<u64>,
     left: u64,
 }
 
@@ -114,7 +120,7 @@ impl Walk<'_> {
         let (sites, branches, left) = (self.sites.len(), self.branches.len(), self.left);
         let mut decoder = Decoder::with_ip(BITS, bytes, function.start, DecoderOptions::NONE);
         let mut instruction = Instruction::default();
-        let mut begun = Vec::new();
+        self.begun.clear();
         while decoder.can_decode() {
             decoder.decode_out(&mut instruction);
             if instruction.is_invalid() {
@@ -123,10 +129,10 @@ impl Walk<'_> {
                 self.left = left;
                 return;
             }
-            begun.push(instruction.ip());
+            self.begun.push(instruction.ip());
             self.note(&instruction);
         }
-        for at in begun {
+        for &at in &self.begun {
             let offset = (at - self.code.at) as usize;
             self.starts[offset / 64] |= 1 << (offset % 64);
         }
@@ -165,20 +171,20 @@ impl Walk<'_> {
         }
     }
 
-    /// What the stub at this address jumps to, if it is one.
-    fn stub(&mut self, at: u64) -> Option<Slot> {
-        let code = self.code;
-        *self.stubs.entry(at).or_insert_with(|| {
-            let end = (at.checked_add(STUB_BYTES_MAX as u64)?).min(code.end());
-            let mut decoder =
-                Decoder::with_ip(BITS, code.bytes(at..end)?, at, DecoderOptions::NONE);
-            let mut jump = decoder.decode();
-            if jump.code() == Code::Endbr64 {
-                jump = decoder.decode();
-            }
-            let is_stub = jump.code() == Code::Jmp_rm64 && jump.is_ip_rel_memory_operand();
-            code.slots.get(&jump.ip_rel_memory_address()).filter(|_| is_stub).copied()
-        })
+    /// The slot that the stub at this address jumps by, if there is a stub: `jmp *slot(%rip)`, after an `endbr64` where the
+    /// library has them, and with the prefix `bnd` of older linkers.
+    fn stub(&self, at: u64) -> Option<Slot> {
+        let end = (at.checked_add(STUB_BYTES_MAX as u64)?).min(self.code.end());
+        let bytes = self.code.bytes(at..end)?;
+        // Almost every branch leads elsewhere: the decoder is not asked about those.
+        let rest = bytes.strip_prefix(ENDBR64).unwrap_or(bytes);
+        if !matches!(rest, [0xff, 0x25, ..] | [0xf2, 0xff, 0x25, ..]) {
+            return None;
+        }
+        let ip = at + (bytes.len() - rest.len()) as u64;
+        let jump = Decoder::with_ip(BITS, rest, ip, DecoderOptions::NONE).decode();
+        let is_stub = jump.code() == Code::Jmp_rm64 && jump.is_ip_rel_memory_operand();
+        self.code.slots.get(&jump.ip_rel_memory_address()).filter(|_| is_stub).copied()
     }
 
     /// Whether all branches into functions that are known lead to an instruction of theirs.

@@ -1,11 +1,10 @@
 //! A library that is compiled for the purpose, loaded, relinked and called; and texts that lie.
 
 use crate::object;
-use crate::plan::{Code64, Doubt, Plan, Slot, plan};
+use crate::plan::{Code64, Doubt, Plan, Slot, Slots, plan};
 use crate::{Relinked, relink};
 use iced_x86::{Decoder, DecoderOptions, Instruction};
 use proptest::prelude::*;
-use std::collections::HashMap;
 use std::ffi::CString;
 use std::path::Path;
 use std::process::Command;
@@ -185,7 +184,7 @@ const SLOT: u64 = 0x4000;
 fn planned(text: &[u8], cuts: &[u64], target: u64, is_direct: bool) -> Result<Plan, Doubt> {
     let functions: Vec<_> = cuts.windows(2).map(|pair| pair[0]..pair[1]).collect();
     let functions = &functions[..];
-    let slots = HashMap::from([(SLOT, Slot { target, is_direct })]);
+    let slots = Slots::from_iter([(SLOT, Slot { target, is_direct })]);
     plan(&Code64 { at: AT, text, functions, slots: &slots })
 }
 

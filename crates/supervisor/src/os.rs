@@ -5,6 +5,7 @@ use crate::{peer, sandbox};
 use nix::sys::signal::{SigSet, Signal as Number};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd};
+use rustix::fs::{Mode, OFlags, open};
 use rustix::net::sockopt::socket_type;
 use rustix::net::{SocketAddrAny, SocketAddrUnix, SocketType, getpeername};
 use rustix::process::{
@@ -230,6 +231,27 @@ fn drop_capabilities() -> io::Result<()> {
     Ok(())
 }
 
+/// When memory runs out, the kernel is to kill a process of PHP and not the server: a worker is replaced, a server is not. Forks
+/// inherit it. proc(5), `/proc/PID/oom_score_adj`. Async-signal-safe.
+fn prefer_as_oom_victim() -> io::Result<()> {
+    /// Half of the memory that the machine, or the control group, has.
+    const MORE: i32 = 500;
+    const MOST: i32 = 1000;
+    let file = open(c"/proc/self/oom_score_adj", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    let mut bytes = [0; 8];
+    let length = rustix::io::read(&file, &mut bytes)?;
+    let text = std::str::from_utf8(&bytes[..length]).unwrap_or_default();
+    // What a service manager has set for all (`OOMScoreAdjust=`) stays the base.
+    let base: i32 = text.trim().parse().unwrap_or(0);
+    let mut text = [0; 8];
+    let mut rest = &mut text[..];
+    // Into memory that is there: nothing is allocated.
+    io::Write::write_fmt(&mut rest, format_args!("{}", (base + MORE).min(MOST)))?;
+    let unused = rest.len();
+    rustix::io::write(&file, &text[..text.len() - unused])?;
+    Ok(())
+}
+
 /// Between fork and exec: `keep` survive the exec, `confines` hold, and no signal stays blocked.
 /// Async-signal-safe.
 pub(crate) fn prepare_exec(keep: &[RawFd], confines: Confines) -> io::Result<()> {
@@ -240,6 +262,8 @@ pub(crate) fn prepare_exec(keep: &[RawFd], confines: Confines) -> io::Result<()>
         }
     }
     confines.limits.hold()?;
+    // A kernel without it kills whom it likes.
+    let _ = prefer_as_oom_victim();
     // Without it descent tells, as long as this server lives; some kernels of others' making know no such limit.
     let _ = peer::mark();
     if confines.no_new_privileges {

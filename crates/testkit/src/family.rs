@@ -149,8 +149,3 @@ pub fn own_memory_bytes(pid: i32) -> Option<u64> {
 pub fn threads(pid: i32) -> Option<u64> {
     line_of(pid, "Threads")?.parse().ok()
 }
-
-/// Open descriptors.
-pub fn descriptors(pid: i32) -> usize {
-    std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
-}

@@ -2,7 +2,7 @@
 
 use crate::process::end;
 use crate::wait::eventually;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
@@ -18,8 +18,7 @@ impl Haproxy {
     /// In front of whoever speaks TLS at `secure`, with connections that are kept.
     pub fn before(secure: SocketAddr) -> Haproxy {
         let folder = TempDir::with_prefix("samovar-haproxy-").expect("a temporary folder");
-        let address =
-            TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port");
+        let address = crate::port();
         let text = format!(
             "defaults\n mode http\n timeout connect 20s\n timeout client 60s\n timeout server 60s\n\
              frontend f\n bind {address}\n default_backend b\n\

@@ -65,6 +65,7 @@ impl Connection {
     /// Connects, and says what every client says first.
     pub fn open(address: SocketAddr) -> io::Result<Connection> {
         let mut stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(crate::WATCHDOG))?;
         stream.write_all(&[PREFACE, &frame(SETTINGS, 0, 0, b"")].concat())?;
         Ok(Connection(stream))

@@ -7,7 +7,7 @@ use crate::process::Process;
 use crate::server::ini;
 use crate::wait::eventually;
 use std::fmt::Write as _;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -199,7 +199,7 @@ fn start_nginx(
     locations: &str,
     behind: &Behind<'_>,
 ) -> (Process, SocketAddr) {
-    let address = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port");
+    let address = crate::port();
     let config = folder.join("nginx.conf");
     let listening = listening(address, certificate);
     std::fs::write(&config, nginx_config(folder, root, &listening, locations, behind))

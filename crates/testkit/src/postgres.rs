@@ -3,7 +3,7 @@
 use crate::certificate::Certificate;
 use crate::process::{Process, is_root};
 use crate::wait::eventually;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -14,8 +14,6 @@ const INSTALLED: &str = "/usr/lib/postgresql";
 const DEFAULT_PORT: u16 = 5432;
 /// Tests ask a hundred questions at once.
 const CONNECTIONS_MAX: &str = "max_connections=240";
-/// Another one may take the port that was free a moment ago.
-const PORTS_TRIED_MAX: usize = 20;
 
 /// A running cluster; stopped, and all it knows removed, when dropped.
 #[derive(Debug)]
@@ -54,20 +52,15 @@ impl Postgres {
         if is_root() {
             run(Command::new("chown").arg(format!("{USER}:")).arg(path.join("postgres.key")));
         }
-        for _ in 0..PORTS_TRIED_MAX {
-            let free = TcpListener::bind("127.0.0.1:0").expect("a port");
-            let address = free.local_addr().expect("it is bound");
-            drop(free);
-            cluster.server = serve_at(&path, address);
-            let answers = eventually("PostgreSQL's first answer by TCP, or its end", || {
-                let ended = cluster.server.ended().is_some();
-                (ended || is_ready("127.0.0.1", address.port())).then_some(!ended)
-            });
-            if answers {
-                return (cluster, address);
+        let address = crate::port();
+        cluster.server = serve_at(&path, address);
+        eventually("PostgreSQL's first answer by TCP", || {
+            if let Some(status) = cluster.server.ended() {
+                panic!("postgres ended ({status}):\n{}", cluster.server.log());
             }
-        }
-        panic!("postgres: no port is free:\n{}", cluster.server.log());
+            is_ready("127.0.0.1", address.port()).then_some(())
+        });
+        (cluster, address)
     }
 
     /// As Doctrine wants it.

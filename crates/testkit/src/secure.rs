@@ -32,6 +32,7 @@ impl SecureClient {
     /// Connects, and shakes hands with whoever is `localhost` there.
     pub fn connect(&self, address: SocketAddr) -> SecureStream {
         let mut socket = TcpStream::connect(address).expect("somebody listens");
+        socket.set_nodelay(true).expect("a TCP socket");
         socket.set_read_timeout(Some(WATCHDOG)).expect("a time");
         let name = ServerName::try_from("localhost").expect("a name");
         let mut connection = ClientConnection::new(Arc::clone(&self.0), name).expect("a client");

@@ -159,6 +159,12 @@ impl Server {
         ask_status(&self.control()).unwrap_or_else(|output| panic!("in status: {output:?}"))
     }
 
+    /// What the server says that it holds: all kinds of descriptors but those that it looks at other processes with, which come and
+    /// go with each look.
+    pub fn held(&self) -> Held {
+        Held::of(&self.status())
+    }
+
     /// `samovar reload`: what it says, on the stream that its exit code calls for.
     pub fn reload(&self) -> Result<String, String> {
         self.run_reload(&[])
@@ -266,6 +272,35 @@ impl Server {
         let code = self.wait();
         assert_eq!(code, Some(0), "exit status; log:\n{}", self.log());
         self.process.whole_log()
+    }
+}
+
+/// Part of a server's `resources`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Descriptors but those on other processes.
+    pub descriptors: u64,
+    /// Those of them that are pipes.
+    pub pipes: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Child processes.
+    pub children: u64,
+}
+
+impl Held {
+    /// As a status has it.
+    pub fn of(status: &serde_json::Value) -> Held {
+        let resources = &status["resources"];
+        let number = |value: &serde_json::Value| value.as_u64().expect("a number");
+        let kinds = ["sockets", "pipes", "events", "memory", "files", "others"];
+        let descriptors = kinds.map(|kind| number(&resources["descriptors"][kind])).iter().sum();
+        Held {
+            descriptors,
+            pipes: number(&resources["descriptors"]["pipes"]),
+            threads: number(&resources["threads"]),
+            children: number(&resources["children"]),
+        }
     }
 }
 

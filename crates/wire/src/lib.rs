@@ -7,6 +7,7 @@
 //! | file | |
 //! |---|---|
 //! | `status.rs` | how the server is |
+//! | `resources.rs` | its part on what the process holds of the kernel |
 //! | `shared.rs` | its part on the memory that workers share |
 //! | `well.rs` | is it well? |
 //! | `figures.rs` | what its requests came to |
@@ -19,6 +20,7 @@ mod boot;
 mod calls;
 mod figures;
 mod profile;
+mod resources;
 mod shared;
 mod status;
 mod upgrade;
@@ -29,6 +31,7 @@ pub use boot::BootAnswer;
 pub use calls::{CallsAnswer, CallsQuestion};
 pub use figures::{Figures, ROUTES_MAX, RouteLine, WAITS_MAX, WaitLine};
 pub use profile::{Against, ProfileAnswer, ProfileQuestion, ProfileSide};
+pub use resources::{Descriptors, Resources};
 pub use shared::{SharedBreaker, SharedCache, SharedObject, SharedStatus};
 pub use status::{
     Application, CertificateStatus, ConsoleStatus, EngineStatus, FrontStatus, GrowthStatus,

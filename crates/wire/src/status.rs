@@ -1,6 +1,6 @@
 //! How the server is: the answer to `status`, and the JSON of `samovar status`.
 
-use crate::{SharedStatus, UpstreamStatus};
+use crate::{Resources, SharedStatus, UpstreamStatus};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -16,6 +16,8 @@ pub struct Status {
     pub uptime_seconds: f64,
     /// CPU time of the server itself, without its processes.
     pub cpu_seconds: f64,
+    /// Descriptors by kind, threads, child processes, memory mappings.
+    pub resources: Resources,
     /// Where clients are answered.
     pub listen: Vec<String>,
     /// Where operators are answered.

@@ -25,6 +25,10 @@ pub struct Groups {
     pub groups: Vec<Group>,
     /// Programs that have no list of tests: each is one test.
     pub single: Vec<String>,
+    /// The beginnings of the names of tests that only the nightly tier runs.
+    pub nightly: Vec<String>,
+    /// Lines of the shell that are one test each: name and line.
+    pub commands: Vec<(String, String)>,
 }
 
 impl Groups {
@@ -43,10 +47,36 @@ impl Groups {
         for table in tables.into_iter().flat_map(toml_edit::ArrayOfTables::iter) {
             groups.push(group_of(table)?);
         }
+        let tables = document.get("nightly").and_then(|item| item.as_array_of_tables());
+        let mut nightly = Vec::new();
+        for table in tables.into_iter().flat_map(toml_edit::ArrayOfTables::iter) {
+            table.get("reason").context("a `[[nightly]]` has no `reason`")?;
+            nightly.extend(strings(table, "tests")?);
+        }
         if groups.len() > GROUPS_MAX {
             bail!("{} groups, at most {GROUPS_MAX}", groups.len());
         }
-        Ok(Groups { groups, single: strings(&*document, "single_programs")? })
+        let tables = document.get("command").and_then(|item| item.as_array_of_tables());
+        let mut commands = Vec::new();
+        for table in tables.into_iter().flat_map(toml_edit::ArrayOfTables::iter) {
+            let text = |key: &str| {
+                let text = table.get(key).and_then(|item| item.as_str()).map(str::to_owned);
+                text.with_context(|| format!("a command has no `{key}`"))
+            };
+            commands.push((text("name")?, text("run")?));
+        }
+        Ok(Groups { groups, single: strings(&*document, "single_programs")?, nightly, commands })
+    }
+
+    /// Whether the program of that name is one test.
+    pub fn is_single(&self, program: &str) -> bool {
+        self.single.iter().any(|name| name == program)
+            || self.commands.iter().any(|(name, _)| name == program)
+    }
+
+    /// Whether only the nightly tier runs it.
+    pub fn is_nightly(&self, id: &str) -> bool {
+        self.nightly.iter().any(|name| is_named(name, id))
     }
 
     /// The group of a test, by its place in the file.
@@ -56,7 +86,8 @@ impl Groups {
 
     /// Names in the file that fit no test: a test was renamed.
     pub fn unknown<'a>(&'a self, ids: &[&str]) -> Vec<&'a str> {
-        let names = self.groups.iter().flat_map(|group| &group.tests).chain(&self.single);
+        let names = self.groups.iter().flat_map(|group| &group.tests);
+        let names = names.chain(&self.single).chain(&self.nightly);
         names.map(String::as_str).filter(|name| !ids.iter().any(|id| is_named(name, id))).collect()
     }
 }
@@ -74,7 +105,10 @@ fn group_of(table: &dyn TableLike) -> Result<Group> {
         Some(item) => {
             let number = item.as_integer().and_then(|number| usize::try_from(number).ok());
             let number = number.filter(|number| *number > 0);
-            Some(number.with_context(|| format!("`at_once` of group `{name}` is no number above 0"))?)
+            Some(
+                number
+                    .with_context(|| format!("`at_once` of group `{name}` is no number above 0"))?,
+            )
         }
     };
     Ok(Group { tests: strings(table, "tests")?, name, at_once })

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 /// Runs each test in a process of its own, as many at once as the machine carries.
 #[derive(Debug, Parser)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 struct Arguments {
     /// What `cargo test --no-run --message-format=json` printed
     #[arg(long, required = true)]
@@ -28,9 +29,18 @@ struct Arguments {
     /// Tests that run at once [default: three for each core]
     #[arg(long)]
     at_once: Option<usize>,
+    /// Tests that tests/groups.toml leaves to the nightly tier run as well
+    #[arg(long)]
+    nightly: bool,
     /// Tests with #[ignore] run as well
     #[arg(long)]
     with_ignored: bool,
+    /// Only tests with #[ignore]
+    #[arg(long)]
+    only_ignored: bool,
+    /// Show the output of each test while it runs, one test after the other; those with #[ignore] run as well
+    #[arg(long)]
+    show: bool,
     /// A line for each test
     #[arg(long)]
     verbose: bool,
@@ -66,21 +76,30 @@ fn run(arguments: &Arguments) -> Result<bool> {
         programs.extend(programs::read(&text).with_context(|| format!("in {shown}"))?);
     }
     let groups = Groups::load(&arguments.groups)?;
-    let tests = programs::list(&programs, |name| !groups.single.iter().any(|single| single == name))?;
+    let here = std::env::current_dir().context("no working directory")?;
+    programs
+        .extend(groups.commands.iter().map(|(name, line)| programs::command(name, line, &here)));
+    let mut tests = programs::list(&programs, |name| groups.is_single(name))?;
     check_names(&groups, &tests)?;
+    for test in &mut tests {
+        let is_named = arguments.words.iter().any(|word| test.id.ends_with(word.as_str()));
+        test.is_ignored |= groups.is_nightly(&test.id) && !arguments.nightly && !is_named;
+    }
     let is_wanted = |test: &Test| {
         let contains = |word: &String| test.id.contains(word.as_str());
         (arguments.words.is_empty() || arguments.words.iter().any(contains))
             && !arguments.skip.iter().any(contains)
+            && (test.is_ignored || !arguments.only_ignored)
     };
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let plan = Plan {
         tests: tests.into_iter().filter(is_wanted).collect(),
         programs,
         groups,
-        at_once: arguments.at_once.unwrap_or(3 * cores),
+        at_once: if arguments.show { 1 } else { arguments.at_once.unwrap_or(3 * cores) },
         earlier: earlier_durations(&arguments.durations),
-        with_ignored: arguments.with_ignored,
+        with_ignored: arguments.with_ignored || arguments.only_ignored || arguments.show,
+        is_shown: arguments.show,
         logs: arguments.output.join("logs"),
         is_verbose: arguments.verbose,
     };

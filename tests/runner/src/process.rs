@@ -1,19 +1,18 @@
 //! One test in a process of its own: its start, its output, its end, and the server processes that it leaves.
 
 use crate::programs::{Program, Test};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use samovar_testkit::{family, kill};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// A test that runs longer hangs: it is killed, and has failed. The slowest takes a twentieth of it.
-const RUN_MAX: Duration = Duration::from_mins(20);
-
-/// How often a running test is looked at.
-const LOOK: Duration = Duration::from_millis(5);
+const RUN_SECONDS_MAX: i64 = 1200;
 
 /// How a test ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,29 +32,43 @@ pub struct Ran {
     pub seconds: f64,
     /// CPU time of the process and of all that it has waited for.
     pub cpu_seconds: f64,
-    /// Everything that it printed.
-    pub log: PathBuf,
+    /// Everything that it printed; `None`: it was shown.
+    pub log: Option<PathBuf>,
 }
 
-/// Runs a test and waits for its end. Its output goes to a file in `logs`.
-pub fn run(program: &Program, test: &Test, logs: &Path) -> io::Result<Ran> {
+impl Ran {
+    /// What it printed, if that was kept.
+    pub fn output(&self) -> Vec<u8> {
+        self.log.as_ref().and_then(|log| std::fs::read(log).ok()).unwrap_or_default()
+    }
+
+    /// Removes what it printed: of a test that has passed it is of no use.
+    pub fn forget_log(&self) {
+        if let Some(log) = &self.log {
+            let _ = std::fs::remove_file(log);
+        }
+    }
+}
+
+/// Runs a test and waits for its end. Its output goes to a file in `logs`, or where ours goes.
+pub fn run(program: &Program, test: &Test, logs: Option<&Path>) -> io::Result<Ran> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let marker = format!("run-{}-{number}", std::process::id());
-    let log = logs.join(format!("{number:05}-{}.log", file_name(&test.id)));
+    let log = logs.map(|logs| logs.join(format!("{number:05}-{}.log", file_name(&test.id))));
     let begun = Instant::now();
-    let mut child = start(program, test, &marker, &log)?;
-    let (cpu_seconds, status) = wait(&mut child, begun)?;
-    let outcome = match (judge(status, test, &log), left(&marker)) {
+    let mut child = start(program, test, &marker, log.as_deref())?;
+    let (cpu_seconds, status) = wait(&mut child)?;
+    let outcome = match (judge(status, test, log.as_deref()), left(&marker)) {
         (Outcome::Passed, Some(left)) => Outcome::Failed(left),
         (outcome, _) => outcome,
     };
     Ok(Ran { outcome, seconds: begun.elapsed().as_secs_f64(), cpu_seconds, log })
 }
 
-fn start(program: &Program, test: &Test, marker: &str, log: &Path) -> io::Result<Child> {
-    let output = File::create(log)?;
+fn start(program: &Program, test: &Test, marker: &str, log: Option<&Path>) -> io::Result<Child> {
     let mut command = Command::new(&program.executable);
+    command.args(&program.arguments);
     if let Some(name) = &test.name {
         // Unbuffered: what a killed test printed is kept, too.
         command.args(["--exact", name, "--nocapture", "--include-ignored"]);
@@ -64,22 +77,25 @@ fn start(program: &Program, test: &Test, marker: &str, log: &Path) -> io::Result
         .env(family::RUN, marker)
         .env("CARGO_MANIFEST_DIR", &program.folder)
         .current_dir(&program.folder)
-        .stdin(Stdio::null())
-        .stdout(output.try_clone()?)
-        .stderr(output);
+        .stdin(Stdio::null());
+    if let Some(log) = log {
+        let output = File::create(log)?;
+        command.stdout(output.try_clone()?).stderr(output);
+    }
     command.spawn()
 }
 
 /// Waits for the end. The CPU time is read while the process is a zombie. `None`: it was killed because it hung.
-fn wait(child: &mut Child, begun: Instant) -> io::Result<(f64, Option<ExitStatus>)> {
+fn wait(child: &mut Child) -> io::Result<(f64, Option<ExitStatus>)> {
     let pid = child.id().cast_signed();
-    while !samovar_testkit::has_ended(pid) {
-        if begun.elapsed() > RUN_MAX {
-            child.kill()?;
-            child.wait()?;
-            return Ok((0.0, None));
-        }
-        std::thread::sleep(LOOK);
+    let process = Pid::from_raw(pid).ok_or(io::ErrorKind::NotFound)?;
+    let end = pidfd_open(process, PidfdFlags::empty())?;
+    let limit = Timespec { tv_sec: RUN_SECONDS_MAX, tv_nsec: 0 };
+    // Interrupted by no signal: the runner handles none.
+    if poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&limit))? == 0 {
+        child.kill()?;
+        child.wait()?;
+        return Ok((0.0, None));
     }
     let cpu_seconds = cpu_seconds(pid);
     Ok((cpu_seconds, Some(child.wait()?)))
@@ -93,19 +109,19 @@ fn cpu_seconds(pid: i32) -> f64 {
     ticks.map(f64::from).sum::<f64>() / 100.0
 }
 
-fn judge(status: Option<ExitStatus>, test: &Test, log: &Path) -> Outcome {
+fn judge(status: Option<ExitStatus>, test: &Test, log: Option<&Path>) -> Outcome {
     let Some(status) = status else {
-        return Outcome::Failed(format!("it did not end within {} s", RUN_MAX.as_secs()));
+        return Outcome::Failed(format!("it did not end within {RUN_SECONDS_MAX} s"));
     };
     if !status.success() {
         return Outcome::Failed(status.to_string());
     }
-    let has_run = || {
-        let text = std::fs::read(log).unwrap_or_default();
-        String::from_utf8_lossy(&text).contains("test result: ok. 1 passed")
+    let has_run = |log: &Path| {
+        let output = std::fs::read(log).unwrap_or_default();
+        String::from_utf8_lossy(&output).contains("test result: ok. 1 passed")
     };
     // A name that the program does not know passes as well, with no test run.
-    if test.name.is_some() && !has_run() {
+    if test.name.is_some() && log.is_some_and(|log| !has_run(log)) {
         return Outcome::Failed("the program ran no test of this name".to_owned());
     }
     Outcome::Passed
@@ -123,7 +139,11 @@ fn left(marker: &str) -> Option<String> {
 
 fn file_name(id: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let name: String = id.replace("::", ".").chars().map(|c| if is_plain(c) || c == '.' { c } else { '-' }).collect();
+    let name: String = id
+        .replace("::", ".")
+        .chars()
+        .map(|c| if is_plain(c) || c == '.' { c } else { '-' })
+        .collect();
     // A file's name has 255 bytes at most.
     name.chars().take(200).collect()
 }

@@ -13,6 +13,8 @@ pub struct Program {
     pub name: String,
     /// Where it is.
     pub executable: PathBuf,
+    /// What it is started with, before the name of a test.
+    pub arguments: Vec<String>,
     /// The package's folder, in which its tests run.
     pub folder: PathBuf,
 }
@@ -26,7 +28,7 @@ pub struct Test {
     pub program: usize,
     /// What the program calls it; `None`: the program is the test.
     pub name: Option<String>,
-    /// It has `#[ignore]`.
+    /// It has `#[ignore]`, or this is not its tier.
     pub is_ignored: bool,
 }
 
@@ -62,14 +64,24 @@ fn program_of(message: &Value) -> Option<Program> {
         "example" => format!("{package}/example/{name}"),
         _ => package,
     };
-    Some(Program { name, executable, folder })
+    Some(Program { name, executable, arguments: Vec::new(), folder })
 }
 
-/// Asks each program for its tests.
-pub fn list(programs: &[Program], has_harness: impl Fn(&str) -> bool) -> Result<Vec<Test>> {
+/// A line of the shell, run in the folder, as a program that is one test.
+pub fn command(name: &str, line: &str, folder: &Path) -> Program {
+    Program {
+        name: name.to_owned(),
+        executable: PathBuf::from("/bin/sh"),
+        arguments: vec!["-ec".to_owned(), line.to_owned()],
+        folder: folder.to_owned(),
+    }
+}
+
+/// Asks each program for its tests. Those that are `single` are one test each.
+pub fn list(programs: &[Program], is_single: impl Fn(&str) -> bool) -> Result<Vec<Test>> {
     let mut tests = Vec::new();
     for (index, program) in programs.iter().enumerate() {
-        if !has_harness(&program.name) {
+        if is_single(&program.name) {
             let id = program.name.clone();
             tests.push(Test { id, program: index, name: None, is_ignored: false });
             continue;
@@ -133,8 +145,7 @@ mod tests {
 
     #[test]
     fn two_programs_of_one_name_are_an_error() {
-        let text =
-            [message("lib", "a", "/w/a"), message("lib", "b", "/other/a")].join("\n");
+        let text = [message("lib", "a", "/w/a"), message("lib", "b", "/other/a")].join("\n");
         assert_eq!(read(&text).unwrap_err().to_string(), "two test programs are named `a`");
     }
 }

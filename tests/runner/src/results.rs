@@ -62,14 +62,17 @@ impl Results {
 
     /// Writes `durations.tsv` and `flaky.txt` into the folder.
     pub fn write(&self, folder: &Path) -> Result<()> {
-        let mut sorted: Vec<&Line> = self.lines.iter().filter(|l| l.verdict != Verdict::Skipped).collect();
+        let mut sorted: Vec<&Line> =
+            self.lines.iter().filter(|l| l.verdict != Verdict::Skipped).collect();
         sorted.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
         let mut table = String::from("seconds\tcpu_seconds\ttest\n");
         for line in sorted {
             let _ = writeln!(table, "{:.2}\t{:.2}\t{}", line.seconds, line.cpu_seconds, line.id);
         }
-        std::fs::write(folder.join("durations.tsv"), table).context("cannot write durations.tsv")?;
-        let flaky: String = self.of(Verdict::Flaky).fold(String::new(), |text, id| text + id + "\n");
+        std::fs::write(folder.join("durations.tsv"), table)
+            .context("cannot write durations.tsv")?;
+        let flaky: String =
+            self.of(Verdict::Flaky).fold(String::new(), |text, id| text + id + "\n");
         std::fs::write(folder.join("flaky.txt"), flaky).context("cannot write flaky.txt")
     }
 
@@ -94,7 +97,8 @@ impl Results {
             let _ = writeln!(text, "FAILED: more than {FLAKY_MAX} tests were flaky");
         }
         let [passed, flaky, failed, skipped] =
-            [Verdict::Passed, Verdict::Flaky, Verdict::Failed, Verdict::Skipped].map(|v| self.count(v));
+            [Verdict::Passed, Verdict::Flaky, Verdict::Failed, Verdict::Skipped]
+                .map(|v| self.count(v));
         let _ = writeln!(text, "{} passed, {failed} failed, {skipped} skipped", passed + flaky);
         text
     }

@@ -38,6 +38,8 @@ pub struct Plan {
     pub with_ignored: bool,
     /// Where output goes.
     pub logs: PathBuf,
+    /// Output is shown while a test runs, and not kept.
+    pub is_shown: bool,
     /// A line for each test.
     pub is_verbose: bool,
 }
@@ -57,10 +59,11 @@ impl Plan {
     pub fn run(&self) -> Result<Results> {
         let begun = Instant::now();
         std::fs::create_dir_all(&self.logs).context("cannot make the folder of logs")?;
-        let wanted: Vec<usize> =
-            (0..self.tests.len()).filter(|i| self.with_ignored || !self.tests[*i].is_ignored).collect();
+        let is_wanted = |i: &usize| self.with_ignored || !self.tests[*i].is_ignored;
+        let wanted: Vec<usize> = (0..self.tests.len()).filter(is_wanted).collect();
         let mut ran = self.run_all(&wanted, self.at_once)?;
-        let failed: Vec<usize> = wanted.iter().copied().filter(|i| has_failed(ran[*i].as_ref())).collect();
+        let failed: Vec<usize> =
+            wanted.iter().copied().filter(|i| has_failed(ran[*i].as_ref())).collect();
         let again = if failed.is_empty() {
             Vec::new()
         } else {
@@ -81,7 +84,7 @@ impl Plan {
         let lines = self.tests.iter().enumerate().map(line).collect();
         for kept in ran.iter_mut().flatten().filter(|ran| ran.outcome == Outcome::Passed) {
             // The output of a test that passed is of no use to anybody.
-            let _ = std::fs::remove_file(&kept.log);
+            kept.forget_log();
         }
         Ok(Results { lines, seconds: begun.elapsed().as_secs_f64() })
     }
@@ -117,7 +120,7 @@ impl Plan {
     fn work(&self, progress: &Mutex<Progress>, changed: &Condvar) -> Result<()> {
         loop {
             let mut now = lock(progress);
-            let index = match now.schedule.next() {
+            let index = match now.schedule.decide() {
                 Next::Done => return Ok(()),
                 Next::Wait => {
                     drop(changed.wait(now));
@@ -129,7 +132,7 @@ impl Plan {
             self.show_progress(&mut now);
             drop(now);
             let test = &self.tests[index];
-            let ran = process::run(&self.programs[test.program], test, &self.logs);
+            let ran = self.start(test);
             let mut now = lock(progress);
             now.schedule.ended(self.groups.of(&test.id));
             changed.notify_all();
@@ -144,17 +147,26 @@ impl Plan {
         }
     }
 
+    /// Runs one test and waits for its end.
+    pub fn start(&self, test: &Test) -> std::io::Result<Ran> {
+        let logs = if self.is_shown { None } else { Some(self.logs.as_path()) };
+        process::run(&self.programs[test.program], test, logs)
+    }
+
     fn show_end(&self, test: &Test, ran: &Ran) {
         let is_terminal = std::io::stdout().is_terminal();
         let clear = if is_terminal { "\r\x1b[K" } else { "" };
         match &ran.outcome {
-            Outcome::Passed if self.is_verbose => println!("{clear}ok {:6.2} s  {}", ran.seconds, test.id),
+            Outcome::Passed if self.is_verbose => {
+                println!("{clear}ok {:6.2} s  {}", ran.seconds, test.id);
+            }
             Outcome::Passed => {}
             Outcome::Failed(why) => {
-                let output = std::fs::read(&ran.log).unwrap_or_default();
+                let output = ran.output();
                 let shown = &output[output.len().saturating_sub(SHOWN_BYTES_MAX)..];
-                let text = String::from_utf8_lossy(shown);
-                println!("{clear}---- {} failed after {:.1} s: {why} ----\n{text}\n----", test.id, ran.seconds);
+                let shown = String::from_utf8_lossy(shown);
+                println!("{clear}---- {} failed after {:.1} s: {why} ----", test.id, ran.seconds);
+                println!("{shown}\n----");
             }
         }
     }

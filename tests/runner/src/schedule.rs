@@ -1,4 +1,4 @@
-//! Which test starts next: a value with `next` and `ended`, no clock and no process.
+//! Which test starts next: a value with `decide` and `ended`, no clock and no process.
 //!
 //! Tests that may run next to others come first, the longest of them before the rest, so that none is left over at
 //! the end. The tests of a group with a limit wait for each other. The exclusive ones follow, one at a time, when all
@@ -8,7 +8,7 @@ use crate::groups::Groups;
 use std::collections::VecDeque;
 
 /// What the schedule must know of a test.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// Its place in the caller's list.
     pub index: usize,
@@ -66,7 +66,7 @@ impl Schedule {
     }
 
     /// What to do now. A test that is to be started counts as running.
-    pub fn next(&mut self) -> Next {
+    pub fn decide(&mut self) -> Next {
         if self.side_by_side.is_empty() && self.exclusive.is_empty() {
             return Next::Done;
         }
@@ -132,36 +132,36 @@ mod tests {
     fn longest_starts_first_and_the_limit_holds() {
         let entries = vec![entry(0, 1.0, None), entry(1, 5.0, None), entry(2, 3.0, None)];
         let mut schedule = Schedule::new(entries, &groups(), 2);
-        assert_eq!(schedule.next(), Next::Start(1));
-        assert_eq!(schedule.next(), Next::Start(2));
-        assert_eq!(schedule.next(), Next::Wait);
+        assert_eq!(schedule.decide(), Next::Start(1));
+        assert_eq!(schedule.decide(), Next::Start(2));
+        assert_eq!(schedule.decide(), Next::Wait);
         schedule.ended(None);
-        assert_eq!(schedule.next(), Next::Start(0));
-        assert_eq!(schedule.next(), Next::Done);
+        assert_eq!(schedule.decide(), Next::Start(0));
+        assert_eq!(schedule.decide(), Next::Done);
     }
 
     #[test]
     fn group_with_a_limit_lets_others_pass() {
         let entries = vec![entry(0, 9.0, Some(1)), entry(1, 8.0, Some(1)), entry(2, 1.0, None)];
         let mut schedule = Schedule::new(entries, &groups(), 3);
-        assert_eq!(schedule.next(), Next::Start(0));
-        assert_eq!(schedule.next(), Next::Start(2));
-        assert_eq!(schedule.next(), Next::Wait);
+        assert_eq!(schedule.decide(), Next::Start(0));
+        assert_eq!(schedule.decide(), Next::Start(2));
+        assert_eq!(schedule.decide(), Next::Wait);
         schedule.ended(Some(1));
-        assert_eq!(schedule.next(), Next::Start(1));
+        assert_eq!(schedule.decide(), Next::Start(1));
     }
 
     #[test]
     fn exclusive_tests_run_last_and_with_no_other() {
         let entries = vec![entry(0, 9.0, Some(0)), entry(1, 1.0, None), entry(2, 2.0, Some(0))];
         let mut schedule = Schedule::new(entries, &groups(), 4);
-        assert_eq!(schedule.next(), Next::Start(1));
-        assert_eq!(schedule.next(), Next::Wait);
+        assert_eq!(schedule.decide(), Next::Start(1));
+        assert_eq!(schedule.decide(), Next::Wait);
         schedule.ended(None);
-        assert_eq!(schedule.next(), Next::Start(0));
-        assert_eq!(schedule.next(), Next::Wait);
+        assert_eq!(schedule.decide(), Next::Start(0));
+        assert_eq!(schedule.decide(), Next::Wait);
         schedule.ended(Some(0));
-        assert_eq!(schedule.next(), Next::Start(2));
-        assert_eq!(schedule.next(), Next::Done);
+        assert_eq!(schedule.decide(), Next::Start(2));
+        assert_eq!(schedule.decide(), Next::Done);
     }
 }

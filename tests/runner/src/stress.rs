@@ -1,8 +1,9 @@
 //! One test many times: next to busy loops, then next to other tests of its folder.
 
-use crate::process::{self, Outcome};
+use crate::process::Outcome;
 use crate::run::Plan;
 use anyhow::{Context, Result, bail};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Busy loops next to the test.
@@ -17,7 +18,10 @@ pub fn repeat(plan: &Plan, name: &str, runs: usize) -> Result<usize> {
     let fits = |id: &str| id == name || id.ends_with(&format!("::{name}"));
     let found: Vec<usize> = (0..plan.tests.len()).filter(|i| fits(&plan.tests[*i].id)).collect();
     let [index] = found[..] else {
-        bail!("{} tests are named `{name}`\nhint: name one as the run does: suite::faults::NAME", found.len());
+        bail!(
+            "{} tests are named `{name}`\nhint: name one as the run does: suite::faults::NAME",
+            found.len()
+        );
     };
     let id = &plan.tests[index].id;
     println!("{id}: {runs} runs next to {LOOPS} busy loops");
@@ -31,7 +35,10 @@ pub fn repeat(plan: &Plan, name: &str, runs: usize) -> Result<usize> {
     let folder = id.rsplit_once("::").map_or(id.as_str(), |(folder, _)| folder);
     let is_neighbour = |i: &usize| {
         let test = &plan.tests[*i];
-        *i != index && !test.is_ignored && test.id.starts_with(folder) && plan.groups.of(&test.id).is_none()
+        *i != index
+            && !test.is_ignored
+            && test.id.starts_with(folder)
+            && plan.groups.of(&test.id).is_none()
     };
     let neighbours: Vec<usize> = (0..plan.tests.len()).filter(is_neighbour).collect();
     if neighbours.is_empty() {
@@ -46,14 +53,15 @@ fn many(plan: &Plan, index: usize, runs: usize) -> Result<usize> {
     let test = &plan.tests[index];
     let mut failed = 0;
     for run in 1..=runs {
-        let ran = process::run(&plan.programs[test.program], test, &plan.logs)?;
+        let ran = plan.start(test)?;
         match &ran.outcome {
             Outcome::Passed => {
-                let _ = std::fs::remove_file(&ran.log);
+                ran.forget_log();
             }
             Outcome::Failed(why) => {
                 failed += 1;
-                println!("run {run} failed after {:.1} s: {why}; {}", ran.seconds, ran.log.display());
+                let log = ran.log.as_deref().unwrap_or_else(|| Path::new("-")).display();
+                println!("run {run} failed after {:.1} s: {why}; {log}", ran.seconds);
             }
         }
         if run % 20 == 0 {
@@ -69,7 +77,10 @@ fn burn(stop: &AtomicBool) {
     }
 }
 
-fn beside<F: Fn(&AtomicBool) + Send>(load: impl Fn() -> F, work: impl FnOnce() -> Result<usize>) -> Result<usize> {
+fn beside<F: Fn(&AtomicBool) + Send>(
+    load: impl Fn() -> F,
+    work: impl FnOnce() -> Result<usize>,
+) -> Result<usize> {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..LOOPS {
@@ -93,8 +104,8 @@ fn with_neighbours(plan: &Plan, index: usize, neighbours: &[usize], runs: usize)
                 for neighbour in order.take_while(|_| !stop.load(Ordering::Relaxed)) {
                     let test = &plan.tests[*neighbour];
                     // What becomes of a neighbour is another run's business.
-                    if let Ok(ran) = process::run(&plan.programs[test.program], test, &plan.logs) {
-                        let _ = std::fs::remove_file(&ran.log);
+                    if let Ok(ran) = plan.start(test) {
+                        ran.forget_log();
                     }
                 }
             });

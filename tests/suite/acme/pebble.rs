@@ -54,16 +54,12 @@ fn answer_name(asker: &mut TcpStream) -> Option<()> {
     asker.write_all(&[&length.to_be_bytes()[..], &answer].concat()).ok()
 }
 
-fn free_port() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port")
-}
-
 /// One that looks for proofs at the ports of `server`, and listens at `at`; what it issues is valid for `life`.
 fn pebble(server: &Server, at: SocketAddr, folder: TempDir, life: Duration) -> Pebble {
     let file = |name: &str| folder.path().join(name).display().to_string();
     let config = serde_json::json!({"pebble": {
         "listenAddress": at.to_string(),
-        "managementListenAddress": free_port().to_string(),
+        "managementListenAddress": samovar_testkit::port().to_string(),
         "certificate": file("pebble-server.pem"),
         "privateKey": file("pebble-server.key"),
         "httpPort": server.address().port(),
@@ -105,7 +101,7 @@ fn begin(challenge: &str, life: Duration) -> (Server, Pebble) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let issuer = Certificate::own(folder.path(), "pebble-issuer", "DNS:issuer");
     Certificate::signed(folder.path(), "pebble-server", "IP:127.0.0.1", &issuer);
-    let at = free_port();
+    let at = samovar_testkit::port();
     let server = Server::script("<?php echo 'a page';")
         .workers(1)
         .args(["--listen", "https://127.0.0.1:0", "--domain", NAME, "--acme-challenge", challenge])

@@ -50,7 +50,11 @@ fn dokuwiki_is_the_oracles() {
     let (our_copy, their_copy) = (wiki(), wiki());
     // What later versions deprecate would stand in pictures and scripts.
     let errors = php::all_but_deprecations();
-    let ours = Server::at(our_copy.path()).workers(2).define("error_reporting", &errors).start();
+    let ours = Server::at(our_copy.path())
+        .relinked()
+        .workers(2)
+        .define("error_reporting", &errors)
+        .start();
     let theirs = Oracle::with(their_copy.path(), &[("error_reporting", &errors)]);
     let steps = compare_by(
         walk,

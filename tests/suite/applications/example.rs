@@ -10,7 +10,7 @@ use samovar_testkit::{Oracle, Server, eventually, workspace};
 pub(crate) fn is_the_oracles(example: &str, target: &str, walk: fn(&mut Visitor), rules: &[Rule]) {
     let folder = workspace().join("examples").join(example);
     let (our_copy, their_copy) = (copy_of(&folder), copy_of(&folder));
-    let ours = Server::at(our_copy.path().join(target)).workers(2).start();
+    let ours = Server::at(our_copy.path().join(target)).relinked().workers(2).start();
     if target.ends_with("resident.php") {
         eventually("a resident worker", || {
             let workers = ours.status()["workers"].clone();

@@ -36,7 +36,7 @@ fn slim_resident_sessions_stay_apart() {
 /// Eight visitors at once, each with a name of their own and an order of requests of their own.
 fn stay_apart(example: &str, target: &str, visit: fn(SocketAddr, &str, &mut Order)) {
     let copy = copy_of(&workspace().join("examples").join(example));
-    let server = Server::at(copy.path().join(target)).workers(3).start();
+    let server = Server::at(copy.path().join(target)).relinked().workers(3).start();
     std::thread::scope(|scope| {
         for number in 1..=VISITORS {
             let address = server.address();

@@ -2,7 +2,9 @@
 
 use crate::chaos::pardon::Pardon;
 use crate::chaos::stage::{Model, Sink, Stage, Surroundings};
-use crate::chaos::{clients, clock, control, crashes, deaths, garbage, limits, logs, reloads, stops};
+use crate::chaos::{
+    clients, clock, control, crashes, deaths, garbage, limits, logs, reloads, stops,
+};
 use samovar_testkit::order::Order;
 
 /// One kind of disturbance.

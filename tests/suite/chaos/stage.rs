@@ -4,7 +4,7 @@ use crate::chaos::load::{LARGE_BYTES, Load, PATIENCE, begin, noise, why};
 use crate::chaos::transport::{Between, Transport};
 use samovar_testkit::copy::copy_tree;
 use samovar_testkit::http::{Client, Request, Response};
-use samovar_testkit::{Cgroup, Server, binary, family, kill, workspace};
+use samovar_testkit::{Cgroup, Held, Server, binary, family, kill, workspace};
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -18,7 +18,7 @@ pub(crate) const WORKERS: usize = 4;
 
 /// What the front may have more when calm has returned than it had at the start.
 const GROWTH_KB_MAX: u64 = 32 * 1024;
-const DESCRIPTORS_MORE_MAX: usize = 16;
+const DESCRIPTORS_MORE_MAX: u64 = 16;
 
 /// Small enough to be filled in a moment; `temp/` holds what a dozen slow readers have not read.
 const LOG_BYTES: u64 = 4 << 20;
@@ -99,7 +99,7 @@ pub(crate) struct Stage {
     between: Option<Between>,
     began: Instant,
     memory_kb: u64,
-    descriptors: usize,
+    descriptors: u64,
     findings: Mutex<Vec<String>>,
     /// What is stopped by a disturbance that goes on: another one must not continue it.
     stopped: Mutex<Vec<i32>>,
@@ -127,6 +127,7 @@ impl Stage {
     pub(crate) fn set(model: Model, around: Surroundings, mixed: bool) -> Stage {
         let (app, large) = application(model);
         let mut start = Server::at(app.path().join("public"))
+            .relinked()
             .workers(WORKERS)
             // A template that is stopped before it has started PHP is noticed then.
             .args(["--boot-timeout", "10s"])
@@ -187,7 +188,7 @@ impl Stage {
         };
         stage.progress(WARM, "before anything was disturbed");
         stage.memory_kb = family::memory_kb(stage.server.pid()).unwrap_or(0);
-        stage.descriptors = family::descriptors(stage.server.pid());
+        stage.descriptors = stage.server.held().descriptors;
         stage
     }
 
@@ -415,7 +416,8 @@ impl Stage {
             self.did(&format!("the memory now: {}", family::memory_told(pid)));
         }
         self.wait_for(&format!("descriptors near the {descriptors} of the start"), || {
-            family::descriptors(pid) <= descriptors + DESCRIPTORS_MORE_MAX
+            let now = self.status().map(|status| Held::of(&status).descriptors);
+            now.is_some_and(|now| now <= descriptors + DESCRIPTORS_MORE_MAX)
         });
     }
 

@@ -1,10 +1,10 @@
 //! Other servers in front: nginx, HAProxy, Apache and Caddy pass requests on, by all that this server speaks.
 
 use super::*;
-use samovar_testkit::eventually;
 use samovar_testkit::http::Client;
+use samovar_testkit::{eventually, port};
 use std::fmt::Write as _;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Stdio};
 
 /// A server in front, ended with this.
@@ -14,10 +14,6 @@ impl Drop for Front {
     fn drop(&mut self) {
         samovar_testkit::end(&mut self.0);
     }
-}
-
-fn free_port() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port")
 }
 
 /// Runs `program` with the file `config`, and waits until it answers at `address`.
@@ -63,7 +59,7 @@ fn nginx() {
         (format!("http://{clear}"), false),
         (format!("https://{secure}"), true),
     ] {
-        let address = free_port();
+        let address = port();
         let mut text =
             String::from("daemon off; master_process off; events { } http { access_log off; ");
         let shown = folder.path().display();
@@ -110,7 +106,7 @@ fn haproxy() {
         (format!("{} ssl verify none alpn h2", secure[0]), true),
         (format!("{} send-proxy-v2 ssl verify none alpn h2", secure[1]), true),
     ] {
-        let address = free_port();
+        let address = port();
         let text = format!(
             "defaults\n mode http\n timeout connect 5s\n timeout client 20s\n timeout server 20s\n\
              frontend f\n bind {address}\n default_backend b\nbackend b\n server s {line}\n"
@@ -138,7 +134,7 @@ fn apache() {
         (format!("https://{secure}/"), true),
         (format!("h2://{secure}/"), true),
     ] {
-        let address = free_port();
+        let address = port();
         let shown = folder.path().display();
         let mut text = format!(
             "ServerName x\nListen {address}\nPidFile {shown}/apache.pid\nErrorLog {shown}/apache.log\n"
@@ -204,7 +200,7 @@ fn caddy() {
         format!("https://{secure} {{\n{insecure} 1.1\n}}\n}}"),
         format!("https://{secure} {{\n{insecure} 2\n}}\n}}"),
     ] {
-        let address = free_port();
+        let address = port();
         let text = format!(
             "{{\nadmin off\nauto_https off\npersist_config off\nstorage file_system {}\n}}\n\
              http://:{} {{\nbind 127.0.0.1\nreverse_proxy {upstream}\n}}\n",

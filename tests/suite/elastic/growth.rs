@@ -78,7 +78,8 @@ fn a_fixed_number_stays() {
 fn scripts_beside_an_application_grow_by_themselves() {
     let server = server(MODELS[1].1).args(["--workers", "1..16"]).start();
     let other = server.folder().join("root/other.php");
-    std::fs::write(other, format!("<?php {}\nwork();", crate::elastic::stage::WORK)).expect("our folder");
+    std::fs::write(other, format!("<?php {}\nwork();", crate::elastic::stage::WORK))
+        .expect("our folder");
     let gate = Gate::new();
     let crowd = Crowd::ask(&server, 10, &format!("/other.php{}", &gate.target()[1..]));
     gate.wait_for(10, &server);

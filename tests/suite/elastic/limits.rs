@@ -1,6 +1,8 @@
 //! What bounds growth: memory, processes.
 
-use crate::elastic::stage::{Crowd, Gate, MODELS, server, wait_for_reason, wait_for_workers, workers};
+use crate::elastic::stage::{
+    Crowd, Gate, MODELS, server, wait_for_reason, wait_for_workers, workers,
+};
 use samovar_testkit::{Cgroup, Server, eventually};
 
 /// Opens the gate until all are answered.

@@ -1,6 +1,8 @@
 //! Growth while processes die, the application is reloaded, the template ends.
 
-use crate::elastic::stage::{Crowd, Gate, MODELS, server, server_with_idle, wait_for_workers, workers};
+use crate::elastic::stage::{
+    Crowd, Gate, MODELS, server, server_with_idle, wait_for_workers, workers,
+};
 use samovar_testkit::http::Client;
 use samovar_testkit::{Server, eventually, family};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -4,7 +4,6 @@
 use super::{Request, page};
 use samovar_testkit::eventually;
 use serde_json::Value;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -18,9 +17,7 @@ impl Collector {
     /// The one that `COLLECTOR_BIN` names.
     fn start() -> Collector {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        // It takes no listener from others: the port was free a moment ago.
-        let port =
-            TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
+        let port = samovar_testkit::port().port();
         let file = |name: &str| folder.path().join(name);
         let pipeline =
             |name: &str| format!("    {name}: {{receivers: [otlp], exporters: [file/{name}]}}\n");

@@ -2,7 +2,7 @@
 
 use super::*;
 use std::fmt::Write as _;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::Child;
 
 /// An Apache, ended with this.
@@ -16,7 +16,7 @@ impl Drop for Apache {
 
 /// One that serves `root` by `lines`, with all that it keeps in `folder`.
 fn apache(folder: &Path, root: &Path, lines: &str) -> Apache {
-    let address = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port");
+    let address = samovar_testkit::port();
     let (shown, documents) = (folder.display(), root.display());
     let mut text = format!(
         "ServerName x\nListen {address}\nPidFile {shown}/apache.pid\nErrorLog {shown}/apache.log\n\

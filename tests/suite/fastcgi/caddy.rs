@@ -1,7 +1,7 @@
 //! Caddy in front, by `php_fastcgi`: what PHP is told must be what php-fpm is told by the same Caddy.
 
 use super::*;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::Child;
 
 /// A Caddy, ended with this.
@@ -52,7 +52,7 @@ fn as_the_guide_says(root: &Path, upstream: &str) -> Caddy {
 fn serving(sites: impl FnOnce(u16) -> String) -> Caddy {
     let binary = std::env::var("CADDY_BIN").expect("CADDY_BIN names caddy: make caddy");
     let folder = TempDir::with_prefix("samovar-caddy-").expect("a temporary folder");
-    let address = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port");
+    let address = samovar_testkit::port();
     let text = format!(
         "{{\nadmin off\nauto_https off\npersist_config off\nstorage file_system {}\n}}\n{}",
         folder.path().display(),

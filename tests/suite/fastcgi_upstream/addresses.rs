@@ -78,8 +78,8 @@ fn answers(listener: TcpListener, answer: impl Fn(TcpStream) + Send + 'static) {
 
 /// Both of each case listen at one port; as long as the test runs.
 fn listen(cases: &[Case]) -> (u16, Vec<Deaf>) {
-    let first = TcpListener::bind((address(0, WELL, 0).ip(), 0)).expect("a port");
-    let port = first.local_addr().expect("a port").port();
+    let port = samovar_testkit::port().port();
+    let first = TcpListener::bind(address(0, WELL, port)).expect("its address");
     let well = |mut stream: TcpStream| {
         request(&mut stream);
         let _ = stream.write_all(&[ok("well"), end(0)].concat());

@@ -6,7 +6,6 @@ use samovar_testkit::{Server, Start, eventually};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, PipeReader, Read};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
@@ -336,27 +335,19 @@ fn a_server_without_descriptors_left_has_workers_all_the_same() {
 #[test]
 fn reloads_and_deaths_leave_no_pipe_behind() {
     let server = app().workers(2).start();
-    // What the sampler keeps open of a busy worker, the process itself and files below its `/proc`, comes and goes with its
-    // looks.
-    let is_samplers = |fd: &Path| {
-        let target = std::fs::read_link(fd).unwrap_or_default();
-        target.starts_with("/proc") || target.to_string_lossy().contains("[pidfd]")
-    };
-    let open = || {
-        let folder = std::fs::read_dir(format!("/proc/{}/fd", server.pid())).expect("our server");
-        folder.filter(|fd| !is_samplers(&fd.as_ref().expect("an entry").path())).count()
-    };
+    let open = || server.held();
     // What the front opens when it begins to serve is there before anything is counted.
     assert_serves(&server, "before the first reload");
     let reload = || server.reload().expect("a reload");
     reload();
-    let settled = eventually("one generation", || {
-        (server.worker_pids().len() == 2).then(&open).filter(|n| *n > 0)
-    });
+    let settled = eventually("one generation", || (server.worker_pids().len() == 2).then(&open));
     for _ in 0..3 {
         reload();
         server.kill_worker(server.worker_pid());
     }
-    eventually("no more descriptors than before", || (open() <= settled).then_some(()));
+    eventually("no more descriptors than before", || {
+        let now = open();
+        (now.pipes <= settled.pipes && now.descriptors <= settled.descriptors).then_some(())
+    });
     server.stop();
 }

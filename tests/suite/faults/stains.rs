@@ -13,7 +13,7 @@ const STAINS: &[(&str, &str)] = &[
     ("privileges", "posix_setrlimit(POSIX_RLIMIT_NOFILE, 100, 100);"),
     ("privileges", "posix_setpgid(0, 0);"),
     ("privileges", "posix_setsid();"),
-    ("privileges", "file_put_contents('/proc/self/oom_score_adj', '17');"),
+    ("privileges", "file_put_contents('/proc/self/oom_score_adj', '717');"),
 ];
 const ROOTS_STAINS: &[(&str, &str)] = &[
     ("privileges", "chroot('/tmp');"),

@@ -89,6 +89,7 @@ impl Copy {
     pub(crate) fn serve_with(&self, way: &Way, config: &str) -> Server {
         let package = workspace().join("php").display().to_string();
         let mut start = Server::at(self.path().join("public").join(way.target))
+            .relinked()
             .workers(2)
             .config(config)
             .env("RUNTIME_PACKAGE", &package);

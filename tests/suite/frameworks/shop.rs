@@ -251,7 +251,7 @@ impl Shop {
     }
 
     pub(crate) fn serve_with(&self, model: Model, config: &str) -> Server {
-        model.start(Server::at(self.public()).workers(3).config(config))
+        model.start(Server::at(self.public()).relinked().workers(3).config(config))
     }
 
     /// `php bin/console`, which must succeed.

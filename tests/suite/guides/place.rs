@@ -3,7 +3,6 @@
 use samovar_testkit::copy::copy_of;
 use samovar_testkit::family;
 use std::ffi::OsString;
-use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -32,7 +31,7 @@ impl Place {
     /// With an empty home, and `samovar` and `sudo` on the `PATH`.
     pub(crate) fn new() -> Place {
         let root = TempDir::with_prefix("samovar-guide-").expect("a temporary folder");
-        let ports = free_ports(PORTS.len());
+        let ports = PORTS.iter().map(|_| samovar_testkit::port().port().to_string()).collect();
         let place = Place { root, ports };
         for folder in FOLDERS.iter().chain(&["/home/", "/bin/", "/tmp/"]) {
             std::fs::create_dir_all(place.path(folder)).expect("our own folder");
@@ -112,12 +111,4 @@ impl Place {
     pub(crate) fn link(&self, path: &str, to: &Path) {
         symlink(to, self.path(path)).expect("a link in our own folder");
     }
-}
-
-/// Ports that nobody listened on a moment ago.
-fn free_ports(count: usize) -> Vec<String> {
-    let bind = |_| TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let listeners: Vec<TcpListener> = (0..count).map(bind).collect();
-    let port = |listener: &TcpListener| listener.local_addr().expect("it is bound").port();
-    listeners.iter().map(|listener| port(listener).to_string()).collect()
 }

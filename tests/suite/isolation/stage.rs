@@ -7,7 +7,7 @@ use serde_json::Value;
 /// A front controller of the application, with a folder that its scripts may write to.
 pub(crate) fn start(front: &str) -> Start {
     let app = workspace().join("tests/apps/isolation");
-    let start = Server::at(app.join(front)).define("ffi.enable", "1");
+    let start = Server::at(app.join(front)).relinked().define("ffi.enable", "1");
     let start = start.define("variables_order", "EGPCS");
     // Some of what is tried is deprecated in later versions of PHP.
     let start = start.define("error_reporting", &php::all_but_deprecations());

@@ -105,7 +105,7 @@ fn run_group<'a>(
     verdicts: &Path,
     settings: &[[&str; 2]],
 ) -> Vec<(&'a str, Outcome)> {
-    let start = Server::at(root).plain_ini().workers(1);
+    let start = Server::at(root).relinked().plain_ini().workers(1);
     let start = settings.iter().fold(start, |start, setting| start.args(*setting));
     let base = BASE_INI.iter().map(|(key, value)| (*key, *value));
     let own = ini.iter().map(|(key, value)| (key.as_str(), value.as_str()));

@@ -9,8 +9,8 @@
 //! a file of the administrator's, `ahead.php`, that loads these: PHP's `auto_prepend_file`, before the
 //! first line of `doku.php`. The oracle does without.
 
-use crate::response_isolation::differential::{REQUESTS, Scene, Trial, assert_rolled_back};
 use crate::applications::forms::Editor;
+use crate::response_isolation::differential::{REQUESTS, Scene, Trial, assert_rolled_back};
 use samovar_testkit::copy::{copy_of, copy_tree};
 use samovar_testkit::http::Request;
 use samovar_testkit::masks::{Rule, Side};
@@ -56,6 +56,7 @@ fn dokuwiki() {
     let fresh = Side { address: theirs.address(), folder: their_copy.path(), own: theirs.folder() };
     let trial = Trial::learn(&scenes, RULES, &fresh);
     let ours = Server::at(our_copy.path().join("doku.php"))
+        .relinked()
         .workers(2)
         .define("auto_prepend_file", &ahead)
         .define("error_reporting", &errors)

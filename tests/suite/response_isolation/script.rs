@@ -35,7 +35,7 @@ fn folder() -> PathBuf {
 }
 
 fn start() -> Server {
-    Server::at(folder().join("index.php")).workers(2).start()
+    Server::at(folder().join("index.php")).relinked().workers(2).start()
 }
 
 /// Pages that change nothing, and as many that change everything.

@@ -1,7 +1,7 @@
 //! examples/symfony with its checkpoint.php: pages, session, form, upload, JSON, errors.
 
-use crate::response_isolation::differential::{REQUESTS, Scene, Trial, assert_rolled_back};
 use crate::applications::forms;
+use crate::response_isolation::differential::{REQUESTS, Scene, Trial, assert_rolled_back};
 use samovar_testkit::copy::copy_of;
 use samovar_testkit::http::Request;
 use samovar_testkit::masks::{Rule, Side};
@@ -27,7 +27,8 @@ fn symfony() {
     let scenes = scenes();
     let fresh = Side { address: theirs.address(), folder: their_copy.path(), own: theirs.folder() };
     let trial = Trial::learn(&scenes, RULES, &fresh);
-    let ours = Server::at(our_copy.path().join("public/checkpoint.php")).workers(2).start();
+    let ours =
+        Server::at(our_copy.path().join("public/checkpoint.php")).relinked().workers(2).start();
     Trial::run(&[&trial], &ours, our_copy.path(), REQUESTS);
     assert_rolled_back(&ours, "shared");
     ours.stop();

@@ -65,7 +65,7 @@ const SETTINGS: &[(&str, &str)] = &[("memory_limit", "128M"), ("display_errors",
 
 /// Two workers that have booted ahead, as the plugin asks for when the first visitor comes.
 fn start(site: &TempDir) -> Server {
-    let start = Server::at(site.path().join("index.php")).workers(2);
+    let start = Server::at(site.path().join("index.php")).relinked().workers(2);
     let start = start.config("admin = '127.0.0.1:0'\n");
     let start = SETTINGS.iter().fold(start, |start, (key, value)| start.define(key, value));
     let ours = start.start();

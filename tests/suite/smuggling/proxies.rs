@@ -4,13 +4,13 @@
 //! body. A request that the application sees and that stands in no such line was smuggled.
 
 use super::{END, Noted, corpus, direct, frames};
-use samovar_testkit::eventually;
 use samovar_testkit::http::Client;
+use samovar_testkit::{eventually, port};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
@@ -32,10 +32,6 @@ impl Drop for Proxy {
     }
 }
 
-fn free_port() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port")
-}
-
 impl Proxy {
     /// Runs `program`, which finds `config` in its folder and writes its log to standard output.
     fn start(
@@ -44,7 +40,7 @@ impl Proxy {
         config: impl FnOnce(&Path, SocketAddr, SocketAddr) -> String,
     ) -> Proxy {
         let folder = TempDir::with_prefix("samovar-proxy-").expect("a folder");
-        let (plain, http2) = (free_port(), free_port());
+        let (plain, http2) = (port(), port());
         let text = config(folder.path(), plain, http2);
         std::fs::write(folder.path().join("config"), text).expect("our own folder");
         let log = File::create(folder.path().join("log")).expect("our own folder");

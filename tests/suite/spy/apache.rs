@@ -3,7 +3,7 @@
 use super::{STUCK, check, stuck, with_a_stuck_request};
 use samovar_testkit::{eventually, php};
 use std::fmt::Write as _;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
@@ -28,7 +28,7 @@ fn a_stuck_apache_is_explained() {
     }
     let script = root.join("index.php");
     std::fs::write(&script, STUCK).expect("our own folder");
-    let address = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port");
+    let address = samovar_testkit::port();
     let (shown, documents) = (folder.path().display(), root.display());
     let mut text = format!(
         "ServerName x\nListen {address}\nPidFile {shown}/apache.pid\nErrorLog {shown}/apache.log\n\

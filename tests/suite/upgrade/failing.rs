@@ -20,7 +20,7 @@ fn page(server: &Server) -> PathBuf {
 /// The old one goes on, says why, and nothing is left of the attempt.
 fn refuses(server: &Server, had: &Belongings, args: [&str; 2], words: &[&str]) {
     let (pid, before) = (server.pid(), Belongings::of(server));
-    let before = Belongings { descriptors: had.descriptors.clone(), ..before };
+    let before = Belongings { descriptors: had.descriptors, ..before };
     let args = &args[..if args[0].is_empty() { 0 } else { 2 }];
     let why = match args {
         [flag, value] => server.upgrade([*flag, *value]),

@@ -68,15 +68,11 @@ fn over_fastcgi(address: SocketAddr, script: String) -> impl Fn() -> String {
     }
 }
 
-fn free_port() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port")
-}
-
 #[test]
 fn no_request_of_any_protocol_is_lost() {
     let folder = tempfile::tempdir().expect("a folder");
     let certificate = Certificate::own(folder.path(), "own", "DNS:localhost,IP:127.0.0.1");
-    let fcgi = free_port();
+    let fcgi = samovar_testkit::port();
     let server = Server::script(SCRIPT)
         .workers(2)
         .args(["--listen", "https://127.0.0.1:0", "--listen", &format!("fcgi://{fcgi}")])

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use server::{HELLO, LATE, SLOW, Server};
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::TcpListener;
 use std::process::{Command, Output};
 
 fn command(words: &str, url: &str) -> Output {
@@ -169,8 +168,8 @@ fn an_answer_in_the_grace_time_counts_for_the_rate_in_part() {
 
 #[test]
 fn refused_connections_are_data() {
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let report = load("--connections 2 --seconds 0.1", &format!("http://{address}/"));
+    // A port that only root could listen at, and that no service has.
+    let report = load("--connections 2 --seconds 0.1", "http://127.0.0.1:1/");
     let refused = count(&report["errors"]["connect"]);
     assert!(refused > 0, "{report}");
     assert_eq!(due(&report), refused);

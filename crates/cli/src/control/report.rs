@@ -1,5 +1,6 @@
 //! What the front counts, the supervisor reports and requests came to → the answers to `status` and `figures`.
 
+mod resources;
 mod upstreams;
 
 use crate::graphs::Graphs;
@@ -127,6 +128,7 @@ pub(crate) fn status(sources: &StatusSources) -> Status {
         pid: std::process::id(),
         uptime_seconds: seconds(sources.started.elapsed()),
         cpu_seconds: seconds(Duration::from_nanos(process_cpu_ns())),
+        resources: resources::now(),
         listen: sources.listen.clone(),
         admin: sources.admin.clone(),
         draining: !sources.front.is_ready(),

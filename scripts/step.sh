@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Runs a step of a build or a test and notes how long it took: `scripts/step.sh NAME COMMAND…`. `--summary` prints what was noted.
+set -euo pipefail
+steps=target/tests/steps.tsv
+if [ "${1:-}" = --summary ]; then
+    echo "steps of this run, in seconds:"
+    cat $steps
+    exit
+fi
+name=$1
+shift
+mkdir -p target/tests
+begun=$(date +%s)
+status=0
+"$@" || status=$?
+printf '%6d  %s\n' $(($(date +%s) - begun)) "$name" >>$steps
+exit $status
