@@ -12,10 +12,13 @@ export PHP_CONFIG
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-run: build ## serve examples/hello on http://127.0.0.1:8080
-	target/release/samovar serve examples/hello/public --access-log -
+run: setup ## serve examples/hello on http://127.0.0.1:8080, with a server that is built quickly
+	$(CARGO) build --profile quick --locked -p samovar -p samovar-php
+	@echo "run: this server is built without optimization and needs several times the CPU time per request"
+	@echo "hint: \`make build\` makes the one to measure and to use, in about ten minutes"
+	target/quick/samovar serve examples/hello/public --access-log - --relink false
 
-# Who tries it out in a container is root there.
+# Containers usually run as root.
 run: export SAMOVAR_ALLOW_ROOT = true
 
 test: setup-test built ## all tests: Rust, C, PHP, whole servers, formatting and linters (TEST="words" runs some)
@@ -51,7 +54,7 @@ BINARY = $(CURDIR)/target/$(SERVER)/samovar
 
 # Cargo's messages: they say where the test programs are.
 MESSAGES = target/tests/built.json
-RUN_TESTS = SAMOVAR_BIN=$(BINARY) SAMOVAR_BINARY=$(BINARY) target/tested/run-tests --built $(MESSAGES) $(TIER)
+RUN_TESTS = env SAMOVAR_BIN=$(BINARY) SAMOVAR_BINARY=$(BINARY) target/tested/run-tests --built $(MESSAGES) $(TIER)
 # One test, whose output is shown while it runs.
 SHOW = $(RUN_TESTS) --show
 
@@ -80,7 +83,7 @@ lint-text:
 	shellcheck scripts/*.sh scripts/php-engine/cc bench/peers/build.sh .ci/run
 	flake8 bench
 	find php examples bench -name vendor -prune -o -name var -prune -o -name '*.php' -print0 | \
-	    xargs -0 -n 1 -P 2 php -d display_errors=stderr -l >/dev/null
+	    xargs -0 -n 1 -P 2 php -n -d display_errors=stderr -l >/dev/null
 	cd php && phpcs -q
 	phpcs -q -n --standard=PSR12 --ignore='*.blade.php,*/vendor/*,*/var/*' examples bench php/wordpress
 
@@ -91,7 +94,7 @@ bench-unit:
 	/usr/bin/python3 -m unittest discover --quiet -s bench/suite/tests -t bench
 
 model: ## the shared-memory protocol under the model checker
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --profile tested --locked -p samovar-ring -p samovar-shared --lib interleavings
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --profile model --locked -p samovar-ring -p samovar-shared --lib interleavings
 
 whole: setup-test built ## whole-server tests, many of them next to nginx + php-fpm
 	$(RUN_TESTS) suite:: conformance

@@ -36,7 +36,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--reads", type=int, default=20000)
     reads = parser.parse_args().reads
-    subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "samovar-spy", "--example", "cost"],
+    subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "samovar-spy", "--example", "stack_cost"],
                    cwd=ROOT, check=True)
     for name, end in ENDS.items():
         for cache, flags in (("opcache", OPCACHE), ("no opcache", [])):
@@ -50,7 +50,7 @@ def measure(text, flags, reads):
         php = subprocess.Popen(["php", "-n", *flags, script], stdout=subprocess.PIPE)
         try:
             php.stdout.read(1)
-            cost = [ROOT / "target/release/examples/cost", str(php.pid), str(reads)]
+            cost = [ROOT / "target/release/examples/stack_cost", str(php.pid), str(reads)]
             return subprocess.run(cost, check=True, capture_output=True, text=True).stdout.strip()
         finally:
             php.kill()

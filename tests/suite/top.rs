@@ -177,7 +177,10 @@ fn json_has_the_rates_of_the_time_between() {
     assert!((0.5..10.0).contains(&cpu_ms), "{route}");
     assert!(number("workers_cores") > 0.0 && number("server_cores") > 0.0, "{rows}");
     assert_eq!(rows["workers"].as_array().map(Vec::len), Some(2));
-    assert_eq!(rows["troubles"], serde_json::json!([]));
+    // A look in the middle of the load may find a request that waits.
+    let at_rest: Value =
+        serde_json::from_slice(&top(&server, &["--json", "--every", "1s"]).stdout).expect("JSON");
+    assert_eq!(at_rest["troubles"], serde_json::json!([]));
     server.stop();
 }
 

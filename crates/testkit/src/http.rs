@@ -217,7 +217,7 @@ impl Client {
     /// Reads a status line and headers; also of an interim answer.
     pub fn read_head(&mut self) -> io::Result<Response> {
         let end = self.fill_until(|unread| find(unread, b"\r\n\r\n").map(|at| at + 4))?;
-        let head: Vec<u8> = self.unread.drain(..end).collect();
+        let head = self.take(end);
         let head = String::from_utf8_lossy(&head).into_owned();
         let mut lines = head.split("\r\n");
         let status_line = lines.next().unwrap_or_default();
@@ -242,7 +242,7 @@ impl Client {
             let got = self.fill_until(|unread| (unread.len() >= length).then_some(length));
             response.complete = got.is_ok();
             let take = got.unwrap_or(self.unread.len());
-            response.body = self.unread.drain(..take).collect();
+            response.body = self.take(take);
         } else {
             // Until the server closes.
             while self.fill()? > 0 {}
@@ -267,7 +267,7 @@ impl Client {
         let Ok(line_end) = self.fill_until(|unread| find(unread, b"\r\n").map(|at| at + 2)) else {
             return Ok(None);
         };
-        let line: Vec<u8> = self.unread.drain(..line_end).collect();
+        let line = self.take(line_end);
         let digits = String::from_utf8_lossy(&line);
         let digits = digits.trim().split(';').next().unwrap_or_default();
         let size = usize::from_str_radix(digits, 16)
@@ -276,9 +276,15 @@ impl Client {
         else {
             return Ok(None);
         };
-        let mut chunk: Vec<u8> = self.unread.drain(..end).collect();
+        let mut chunk = self.take(end);
         chunk.truncate(size);
         Ok(Some(chunk))
+    }
+
+    /// The first `count` unread bytes. Copied as a whole: byte by byte takes long in code that is not optimized.
+    fn take(&mut self, count: usize) -> Vec<u8> {
+        let rest = self.unread.split_off(count);
+        std::mem::replace(&mut self.unread, rest)
     }
 
     fn fill_until(&mut self, done: impl Fn(&[u8]) -> Option<usize>) -> io::Result<usize> {

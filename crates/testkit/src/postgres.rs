@@ -3,7 +3,9 @@
 use crate::certificate::Certificate;
 use crate::process::{Process, is_root};
 use crate::wait::eventually;
+use std::fs::File;
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -30,10 +32,10 @@ impl Postgres {
         if is_root() {
             run(Command::new("chown").arg(format!("{USER}:")).arg(path));
         }
-        run(as_user(path, "initdb")
-            .args(["-U", USER, "-A", "trust", "--no-sync", "--locale=C", "--encoding=UTF8", "-D"])
-            .arg(path.join("data")));
+        run(Command::new("cp").arg("-a").arg(initialized()).arg(path.join("data")));
         let server = serve(path);
+        let socket = path.join(format!(".s.PGSQL.{DEFAULT_PORT}"));
+        eventually("PostgreSQL's socket", || UnixStream::connect(&socket).ok());
         let mut cluster = Postgres { server, folder };
         for database in databases {
             eventually("PostgreSQL's first answer", || cluster.create(database).then_some(()));
@@ -92,6 +94,34 @@ impl Postgres {
         create.args(["-U", USER, "-h"]).arg(self.folder.path()).arg(database);
         create.output().expect("createdb runs").status.success()
     }
+}
+
+/// A cluster as `initdb` makes it, once in this workspace: that takes a second of CPU time, a copy a tenth.
+fn initialized() -> PathBuf {
+    let program = program("initdb");
+    // Another version has another format.
+    let version = program.ancestors().nth(2).and_then(Path::file_name).unwrap_or_default();
+    let fixtures = crate::workspace().join("target/tests/fixtures");
+    std::fs::create_dir_all(&fixtures).expect("our own folder");
+    let data = fixtures.join(format!("postgres-{}", version.to_string_lossy()));
+    let lock = File::create(fixtures.join("postgres.lock")).expect("a lock");
+    lock.lock().expect("the lock of the first cluster");
+    if !data.is_dir() {
+        let made = TempDir::with_prefix("samovar-pg-").expect("a temporary folder");
+        if is_root() {
+            run(Command::new("chown").arg(format!("{USER}:")).arg(made.path()));
+        }
+        let folder = made.path().join("data");
+        run(as_user(made.path(), "initdb")
+            .args(["-U", USER, "-A", "trust", "--no-sync", "--locale=C", "--encoding=UTF8", "-D"])
+            .arg(&folder));
+        // In two steps: a copy that was interrupted is not taken for a cluster.
+        let partial = fixtures.join("postgres.partial");
+        let _ = std::fs::remove_dir_all(&partial);
+        run(Command::new("cp").arg("-a").arg(folder).arg(&partial));
+        std::fs::rename(partial, &data).expect("the same file system");
+    }
+    data
 }
 
 impl Drop for Postgres {

@@ -58,6 +58,8 @@ impl Plan {
     /// Runs all of it.
     pub fn run(&self) -> Result<Results> {
         let begun = Instant::now();
+        // What an earlier run has left.
+        let _ = std::fs::remove_dir_all(&self.logs);
         std::fs::create_dir_all(&self.logs).context("cannot make the folder of logs")?;
         let is_wanted = |i: &usize| self.with_ignored || !self.tests[*i].is_ignored;
         let wanted: Vec<usize> = (0..self.tests.len()).filter(is_wanted).collect();

@@ -44,12 +44,13 @@ pub(crate) fn checksum(bytes: &[u8]) -> String {
 /// Bytes without a pattern that a lost or doubled piece would leave in place.
 pub(crate) fn noise(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed | 1;
-    let mut next = || {
+    let mut bytes = vec![0; len];
+    for piece in bytes.chunks_mut(4) {
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 56) as u8
-    };
-    (0..len).map(|_| next()).collect()
+        piece.copy_from_slice(&state.to_be_bytes()[..piece.len()]);
+    }
+    bytes
 }
 
 /// The kinds of good clients; each has a thread.

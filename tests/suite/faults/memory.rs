@@ -2,7 +2,7 @@
 
 use crate::faults::stage::{app, assert_serves, file_of, is_hello, proc_number, workers_in};
 use samovar_testkit::http::{Client, Request};
-use samovar_testkit::{Server, eventually, http2};
+use samovar_testkit::{Server, eventually, family, http2};
 
 /// Bytes of resident memory that a server may need more for one request, however big.
 const GROWTH_KB_MAX: u64 = 12 * 1024;
@@ -157,4 +157,20 @@ fn without_a_file_a_big_answer_waits_in_its_worker() {
     });
     assert!(last < BYTES / 2, "{last} bytes went where nobody read them");
     reads_in_little_memory(&server, client, BYTES, before);
+}
+
+/// The kernel adds half of the machine's memory to what a process of PHP has, and kills the largest: a worker is replaced, a
+/// server is not.
+#[test]
+fn php_processes_are_oom_victims_before_the_server() {
+    let server = Server::script("<?php echo 'page';").workers(1).start();
+    let score = |pid: i32| -> i32 {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj"));
+        text.expect("a process of ours").trim().parse().expect("a number")
+    };
+    let own = score(server.pid());
+    for pid in [vec![server.worker_pid()], family::children_of(server.pid())].concat() {
+        assert_eq!(score(pid), (own + 500).min(1000), "process {pid}");
+    }
+    server.stop();
 }

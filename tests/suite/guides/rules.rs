@@ -27,6 +27,7 @@ const RULES: &[(&str, Rule)] = &[
     ("sudo apt-get install", packages),
     ("git clone", checkout),
     ("make run", make_run),
+    ("make build", |_, _| Ok(Outcome::good(""))),
     ("composer require", composer::require),
     ("sudo systemctl reload nginx", nginx),
     ("sudo systemctl enable --now", unit),
@@ -56,10 +57,13 @@ fn packages(_: &mut Walk, names: &str) -> Result<Outcome, String> {
 
 fn checkout(walk: &mut Walk, _: &str) -> Result<Outcome, String> {
     let to = "/home/samovar";
-    let built = walk.place.path(to).join("target/release");
-    std::fs::create_dir_all(&built).map_err(|e| format!("`{}`: {e}", built.display()))?;
+    for profile in ["quick", "release"] {
+        let built = walk.place.path(to).join("target").join(profile);
+        std::fs::create_dir_all(&built).map_err(|e| format!("`{}`: {e}", built.display()))?;
+        let server = format!("{to}/target/{profile}/samovar");
+        walk.place.link(&server, &samovar_testkit::binary());
+    }
     walk.place.install(&workspace().join("examples/hello"), &format!("{to}/examples/hello"));
-    walk.place.link(&format!("{to}/target/release/samovar"), &samovar_testkit::binary());
     walk.folder = walk.place.path(to);
     Ok(Outcome::good(""))
 }
@@ -67,8 +71,9 @@ fn checkout(walk: &mut Walk, _: &str) -> Result<Outcome, String> {
 fn make_run(walk: &mut Walk, _: &str) -> Result<Outcome, String> {
     let makefile = std::fs::read_to_string(workspace().join("Makefile"));
     let makefile = makefile.map_err(|e| format!("Makefile: {e}"))?;
-    let target = makefile.lines().skip_while(|line| !line.starts_with("run:")).nth(1);
-    let command = target.ok_or("the Makefile has no target `run`")?.trim();
+    let recipe = makefile.lines().skip_while(|line| !line.starts_with("run:"));
+    let command = recipe.skip(1).find(|line| line.contains("/samovar serve "));
+    let command = command.ok_or("the Makefile's target `run` starts no server")?.trim();
     walk.serve(command, &[])?;
     Ok(Outcome::good(walk.background.last().map(Background::log).unwrap_or_default()))
 }

@@ -37,6 +37,7 @@ fn library(folder: &Path) -> PathBuf {
 fn is_refused(before: &str, why: &str) {
     let folder = TempDir::new().expect("a temporary folder");
     let server = Server::at(workspace().join("examples/hello/public"))
+        .relinked()
         .workers(1)
         .env("LD_PRELOAD", &library(folder.path()).display().to_string())
         .env("RELINK_BEFORE", before)

@@ -1,4 +1,4 @@
-//! What a read costs: `cost PID READS` prints microseconds of the median read, and how many were torn. For `bench/scenarios`.
+//! What a read costs: `stack_cost PID READS` prints microseconds of the median read, and how many were torn. For `bench/scenarios`.
 
 use samovar_spy::{Files, Names, Reader, Reading};
 use std::time::Instant;
@@ -9,7 +9,7 @@ fn main() {
     let mut reader = match Reader::open(pid, &mut Files::default()) {
         Ok(reader) => reader,
         Err(error) => {
-            eprintln!("cost: {error}");
+            eprintln!("stack_cost: {error}");
             std::process::exit(1);
         }
     };
@@ -28,7 +28,7 @@ fn main() {
             Ok(Reading::Torn { .. }) => torn += 1,
             Ok(Reading::Idle { .. }) => {}
             Err(error) => {
-                eprintln!("cost: {error}");
+                eprintln!("stack_cost: {error}");
                 break;
             }
         }
