@@ -60,6 +60,7 @@ SHOW = $(RUN_TESTS) --show
 
 # One build for the tests, the server that they start, and clippy, which looks at our crates while they are compiled.
 built: setup ## all test programs and the server
+	@mkdir -p target/tests
 	@scripts/step.sh build env RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings \
 	    $(CARGO) test --no-run --locked --workspace --all-targets --profile tested \
 	    --message-format=json-render-diagnostics >$(MESSAGES)
