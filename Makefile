@@ -79,6 +79,7 @@ lint: built lint-text ## formatting and linters of Rust, C, shell, Python and PH
 	$(RUN_TESTS) tidy::
 
 lint-text:
+	target/tested/lint-language
 	$(CARGO) fmt --all --check
 	find crates/worker/csrc -name '*.[ch]' -exec clang-format --dry-run --Werror {} +
 	shellcheck scripts/*.sh scripts/php-engine/cc bench/peers/build.sh .ci/run
@@ -189,7 +190,7 @@ NIGHTLY = setup-test build whole threads php chaos chaos-rates chaos-transports 
 nightly: $(NIGHTLY) ## what is too slow for every run
 
 deny: built ## licences and sources of the dependencies: our own look, and cargo-deny's where it is installed
-	$(RUN_TESTS) tidy::dependencies::
+	$(RUN_TESTS) --output target/tests/deny tidy::dependencies::
 	@if $(CARGO) deny --version >/dev/null 2>&1; then \
 	    $(CARGO) deny --locked check licenses bans sources; \
 	else \
